@@ -1,0 +1,72 @@
+# A thin front: the build is Meson's (meson.build), the work is in tools/.
+#
+#   make            build build/sallyport
+#   make run        build and run the demonstration; Ctrl-C stops it
+#   make test       every check and test; SUITES="unit e2e" runs some of them
+#   make fuzz       run every fuzz harness; FUZZ_SECONDS=60 is the time of each
+#   make bench      compare with the other programs
+#   make docs       regenerate docs/configuration.md
+#   make format     clang-format
+#   make install    meson install; DESTDIR is honoured
+#   make clean      remove all build folders
+
+SUITES =
+FUZZ_SECONDS = 60
+
+# LeakSanitizer and the undefined-behaviour checks are parts of these two.
+SANITIZERS = -Db_sanitize=address,undefined -Db_lundef=false
+
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: all run test build-asan build-clang build-fuzz fuzz bench docs format install clean
+
+all:
+	@tools/setup build
+	@tools/configure build -Doptimization=2
+	@ninja -C build
+
+run: all
+	@tools/setup run
+	@tools/run-demo
+
+build-asan:
+	@tools/setup build test
+	@tools/configure build-asan --buildtype=debugoptimized $(SANITIZERS)
+	@ninja --quiet -C build-asan
+
+build-clang:
+	@tools/setup build test
+	@CC=clang tools/configure build-clang --buildtype=debugoptimized
+	@ninja --quiet -C build-clang
+
+build-fuzz:
+	@tools/setup build test
+	@CC=clang tools/configure build-fuzz --buildtype=debugoptimized -Dfuzz=true $(SANITIZERS)
+	@ninja --quiet -C build-fuzz
+
+test: all build-asan build-clang
+	@tools/run-tests $(SUITES)
+
+fuzz: build-fuzz
+	@tools/run-fuzz build-fuzz $(FUZZ_SECONDS)
+
+bench: all
+	@tools/setup bench
+	@if [ -x bench/run-all ]; then bench/run-all; else \
+	    echo "no bench/run-all yet: start build/sallyport -f FILE and put load on it with wrk or ab"; \
+	fi
+
+docs: all
+	@build/sallyport keywords --markdown > build/configuration.md
+	@mkdir -p docs && mv build/configuration.md docs/configuration.md
+
+format:
+	@tools/setup format
+	@find src include tests fuzz -name '*.[ch]' -exec grep -L 'generated' {} + 2>/dev/null | \
+	    xargs -r clang-format -i
+
+install: all
+	@meson install -C build --no-rebuild
+
+clean:
+	@rm -rf build build-asan build-clang build-fuzz
