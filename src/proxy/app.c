@@ -1,0 +1,125 @@
+/*
+ * The application: workers started, drained, stopped and summed.
+ */
+#include "proxy/check.h"
+#include "proxy/worker.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- sums ------------------------------------------------------------------------- */
+
+/* Both counter structures are arrays of 64-bit integers; gauges' maxima are the only fields that do not add up exactly. */
+static void counters_add(void *to, const void *from, size_t bytes)
+{
+    uint64_t *sum = to;
+    const volatile uint64_t *part = from;
+
+    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
+        sum[i] += part[i];
+}
+
+void proxy_counters_sum(const struct app *app, const struct proxy *p, struct proxy_counters *out)
+{
+    memset(out, 0, sizeof(*out));
+    for (int i = 0; i < app->worker_count; i++)
+        counters_add(out, &app->workers[i].proxies[p->index], sizeof(*out));
+}
+
+void server_counters_sum(const struct app *app, const struct server *s, struct server_counters *out)
+{
+    memset(out, 0, sizeof(*out));
+    for (int i = 0; i < app->worker_count; i++)
+        counters_add(out, &app->workers[i].servers[s->index], sizeof(*out));
+}
+
+/* --- threads ----------------------------------------------------------------------- */
+
+/* cpu-map: the CPUs of thread `number` (from 1). False: none are given. */
+static bool app_thread_cpus(const struct app *app, int number, cpu_set_t *out)
+{
+    bool any = false;
+
+    CPU_ZERO(out);
+    for (const struct cfg_cpu_map *m = app->model->global.cpu_maps; m; m = m->next) {
+        int nth = 0;
+
+        if (number < m->thread_low || number > m->thread_high)
+            continue;
+        for (int cpu = 0; cpu < 1024; cpu++) {
+            if (!(m->cpus[cpu / 64] >> (cpu % 64) & 1))
+                continue;
+            if (m->automatic && nth++ != number - m->thread_low)
+                continue;
+            CPU_SET((size_t)cpu, out);
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void *app_thread(void *arg)
+{
+    struct worker *w = arg;
+    cpu_set_t cpus;
+
+    if (app_thread_cpus(w->app, w->index + 1, &cpus))
+        pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+    worker_run(w);
+    atomic_fetch_sub(&w->app->running_count, 1);
+    if (w->app->on_worker_end)
+        w->app->on_worker_end();
+    return NULL;
+}
+
+int app_start(struct app *app)
+{
+    for (int i = 0; i < app->worker_count; i++)
+        if (worker_init(&app->workers[i], app, i) != 0)
+            return SP_ENOMEM;
+    for (int i = 0; i < app->worker_count; i++) {
+        struct worker *w = &app->workers[i];
+
+        atomic_fetch_add(&app->running_count, 1);
+        if (pthread_create(&w->thread, NULL, app_thread, w) != 0) {
+            atomic_fetch_sub(&app->running_count, 1);
+            app->started_count = i;
+            app_stop(app);
+            app_wait(app);
+            return SP_EIO;
+        }
+    }
+    app->started_count = app->worker_count;
+    return 0;
+}
+
+void app_drain(struct app *app)
+{
+    if (atomic_exchange(&app->stopping, true))
+        return;
+    for (int i = 0; i < app->started_count; i++)
+        io_loop_post(app->workers[i].loop, &app->workers[i].drain_message);
+}
+
+void app_stop(struct app *app)
+{
+    atomic_store(&app->stopping, true);
+    if (atomic_exchange(&app->killed, true))
+        return;
+    for (int i = 0; i < app->started_count; i++)
+        io_loop_post(app->workers[i].loop, &app->workers[i].stop_message);
+}
+
+bool app_is_running(const struct app *app)
+{
+    return atomic_load(&app->running_count) > 0;
+}
+
+void app_wait(struct app *app)
+{
+    for (int i = 0; i < app->started_count; i++)
+        pthread_join(app->workers[i].thread, NULL);
+    app->started_count = 0;
+}
