@@ -210,7 +210,8 @@ static void member_lost(struct rr_group *g, struct rr_member *m)
 }
 
 /*
- * A server that comes back waits for about one of its turns, so that it gets no burst. Its rest stays from before it went.
+ * A server that comes back waits for about one of its turns, so that it gets no burst. Its rest stays as it was before
+ * it went.
  */
 static void member_found(struct rr_group *g, struct rr_member *m, unsigned weight)
 {

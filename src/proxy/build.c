@@ -196,7 +196,12 @@ static int build_proxies(struct build *b)
         struct proxy *p = app->proxies[i];
 
         build_default_backend(b, p);
-        rc = build_errors(b, p);
+        build_limits_check(b, p);
+        rc = build_retry(b, p);
+        if (rc == 0 && i == 0)
+            rc = build_process_vars(b, p);
+        if (rc == 0)
+            rc = build_errors(b, p);
         if (rc == 0)
             rc = build_rules(b, p);
         if (rc == 0)

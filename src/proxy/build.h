@@ -29,5 +29,9 @@ int build_logs(struct build *b);
 /* Opens every log target; closes them all. */
 int build_open_logs(struct app *app, struct diag *diag);
 int build_errors(struct build *b, struct proxy *p);
+/* build_limits.c: what is not supported, retry-on, variables of the process. */
+void build_limits_check(struct build *b, const struct proxy *p);
+int build_retry(struct build *b, struct proxy *p);
+int build_process_vars(struct build *b, struct proxy *scratch);
 
 #endif

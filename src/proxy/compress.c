@@ -225,7 +225,8 @@ static int change_fields(struct http_msg *res, enum coding coding)
     int rc;
 
     if (vary < count) {
-        vary_value = arena_printf(res->arena, "%.*s,Accept-Encoding", STR_FMT(res->fields[vary].value));
+        vary_value = arena_printf(res->arena, "%.*s%sAccept-Encoding", STR_FMT(res->fields[vary].value),
+                                  res->fields[vary].value.len ? "," : "");
         if (!vary_value)
             return SP_ENOMEM;
     }

@@ -1,5 +1,12 @@
 #include "proxy/conn.h"
 
+void conn_keepalive(struct conn *c)
+{
+    int on = 1;
+
+    setsockopt(c->sock.watch.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
 static ptrdiff_t conn_status_of_tls(ptrdiff_t n)
 {
     if (n == SP_EWANTREAD || n == SP_EWANTWRITE || n == SP_EWANTCRYPTO)

@@ -32,6 +32,9 @@ void conn_shutdown(struct conn *c);
 /* Closes and frees the TLS state. `reset` drops unsent data. Harmless when closed. */
 void conn_close(struct conn *c, bool reset);
 
+/* option tcpka and the like: the kernel probes an idle connection. */
+void conn_keepalive(struct conn *c);
+
 static inline bool conn_is_open(const struct conn *c)
 {
     return io_sock_is_open(&c->sock);

@@ -103,6 +103,8 @@ static void log_fill(struct session *s, struct rules_log *l)
     l->fe_tls = s->tls;
     l->method = t->method;
     l->uri = t->target;
+    if (l->uri.len > (size_t)s->worker->app->model->global.http_logurilen)
+        l->uri.len = (size_t)s->worker->app->model->global.http_logurilen;
     l->version = t->version ? str_of(log_version(t)) : STR_NULL;
     l->captured_cookie_req = t->captured_cookie_req;
     l->captured_cookie_res = t->captured_cookie_res;
@@ -143,11 +145,11 @@ static enum log_level log_level_of(const struct session *s, bool *silent)
     return s->frontend->cfg->log_separate_errors && !log_is_normal(t) ? LOG_LEVEL_ERR : LOG_LEVEL_INFO;
 }
 
-static void log_count_bytes(struct session *s)
+void session_count_bytes(struct session *s)
 {
     struct txn *t = s->txn;
 
-    session_fe(s)->bytes_in += s->req.sent;
+    session_fe(s)->bytes_in += s->req.received;
     session_fe(s)->bytes_out += s->res.sent;
     if (t->backend) {
         session_be(s)->be_bytes_in += s->req.sent;
@@ -178,7 +180,6 @@ void session_log(struct session *s)
     enum log_level level;
     bool silent;
 
-    log_count_bytes(s);
     if (t->no_log || fe->log_count == 0 || !fmt || (fe->cfg->dontlog_normal && log_is_normal(t)))
         return;
     level = log_level_of(s, &silent);

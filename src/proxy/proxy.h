@@ -160,6 +160,15 @@ extern const unsigned proxy_error_statuses[PROXY_ERROR_STATUSES];
 /* Per-second rates, measured once a second by worker 0. */
 enum proxy_rate { PROXY_RATE_SESSIONS, PROXY_RATE_REQUESTS, PROXY_RATE_BACKEND, PROXY_RATE_COUNT };
 
+/* Failures that "retry-on" repeats, while the request is still whole in our hands. */
+enum proxy_retry {
+    RETRY_CONN_FAILURE = 1,
+    RETRY_EMPTY_RESPONSE = 2,
+    RETRY_JUNK_RESPONSE = 4,
+    RETRY_RESPONSE_TIMEOUT = 8,
+    RETRY_5XX = 16, /* 500, 502, 503, 504 */
+};
+
 struct proxy {
     const struct cfg_proxy *cfg;
     struct app *app;
@@ -196,6 +205,9 @@ struct proxy {
     const struct cfg_errorfile *error_locations[PROXY_ERROR_STATUSES];
 
     /* backend */
+    unsigned retry_bits;      /* enum proxy_retry */
+    unsigned *retry_statuses; /* statuses that are tried again */
+    int retry_status_count;
     struct server **servers;
     int server_count;
     struct balance *balance;

@@ -56,6 +56,7 @@ ptrdiff_t flow_fill(struct flow *f, struct conn *from)
     n = conn_recv(from, buf_end(&f->win), buf_room(&f->win));
     if (n > 0) {
         buf_commit(&f->win, (size_t)n);
+        f->received += (uint64_t)n;
         f->full_reads = buf_room(&f->win) ? 0 : (uint8_t)(f->full_reads + (f->full_reads < 255));
     }
     return n;
@@ -252,6 +253,8 @@ static enum step relay_upload(struct session *s)
             return STEP_AGAIN;
         }
         s->server_activity_us = session_now(s);
+        if (f->sent > s->txn->request_head.len)
+            s->txn->replayable = false; /* a part of the body is gone */
         return STEP_AGAIN;
     }
     if (f->complete)
@@ -313,9 +316,9 @@ static enum step relay_download_done(struct session *s)
     struct txn *t = s->txn;
 
     if (t->compressor) {
-        int rc = compress_finish(t->compressor, &f->out);
-
-        if (rc == 0) {
+        if (!f->out.mem && buf_pool_get(&s->worker->bufs, &f->out) != 0)
+            return session_server_failed(s, 'R', 'D', 500);
+        if (compress_finish(t->compressor, &f->out) == 0) {
             compress_free(t->compressor);
             t->compressor = NULL;
         }

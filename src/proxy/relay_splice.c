@@ -111,6 +111,7 @@ ptrdiff_t flow_splice_in(struct worker *w, struct flow *f, struct conn *from)
     if (n <= 0)
         return n;
     f->piped += (size_t)n;
+    f->received += (uint64_t)n;
     h1_body_skip(&f->body, (uint64_t)n);
     f->complete = h1_body_is_done(&f->body);
     return n;

@@ -210,6 +210,8 @@ void session_accept(struct bind_listener *bl, int fd, const struct addr *peer)
     arena_init(&s->arena, 1024, PROXY_SESSION_ARENA_LIMIT);
     io_timer_init(&s->timer, session_timer_fired);
     io_sock_init(&s->client.sock, w->loop, fd, session_client_event);
+    if (s->frontend->cfg->tcpka || s->frontend->cfg->clitcpka)
+        conn_keepalive(&s->client);
     flow_init(&s->req);
     flow_init(&s->res);
     session_count_open(s);
@@ -311,6 +313,7 @@ static void session_end_txn(struct session *s)
         return;
     t->end_us = session_now(s);
     queue_leave(s);
+    session_count_bytes(s);
     session_log(s);
     session_release_slot(s);
     if (t->counted_backend)

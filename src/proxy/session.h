@@ -53,6 +53,7 @@ struct flow {
     size_t ready;        /* bytes at the front of win that may be sent */
     struct h1_body body;
     struct h1_scan scan;
+    uint64_t received;   /* bytes taken from the source */
     uint64_t sent;       /* bytes delivered, heads included */
     struct splice_pipe *pipe; /* long plain relays; see relay_splice.c */
     size_t piped;        /* bytes in it */
@@ -259,6 +260,9 @@ void session_release_slot(struct session *s);
 /* use-server rules: the server that the first matching one names, if it can be used. */
 struct server *session_assign_by_rule(struct session *s);
 enum step session_connect_done(struct session *s);
+/* "retry-on STATUS": whether this response is thrown away and the request sent again, and doing so. */
+bool session_retries_status(const struct session *s, unsigned status);
+enum step session_retry_status(struct session *s);
 /* session_hello.c: PROXY header and TLS towards the server. */
 bool session_server_hello_needed(const struct session *s);
 int session_server_hello_prepare(struct session *s);
@@ -313,6 +317,8 @@ extern const struct rules_host session_rules_host;
 void session_rules_ctx(struct session *s);
 struct str session_unique_id(struct session *s);
 void session_log(struct session *s);
+/* Adds the transaction's bytes and times to the counters, once at its end. */
+void session_count_bytes(struct session *s);
 /* What a log line would say of the transaction so far, in its arena; NULL without one. */
 const struct rules_log *session_log_facts(struct session *s);
 /* A request that the parser refused: an error line that says why. */

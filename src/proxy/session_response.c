@@ -167,6 +167,11 @@ static enum step response_final(struct session *s, size_t head_bytes)
         return session_server_failed(s, 'I', 'H', 500);
     f->head_done = true;
     f->head = session_write_head(s, m);
+    if (s->frontend->cfg->logasap) { /* now, with what is known */
+        t->end_us = session_now(s);
+        session_log(s);
+        t->no_log = true;
+    }
     return f->head.ptr ? STEP_AGAIN : session_server_failed(s, 'I', 'H', 500);
 }
 
@@ -187,5 +192,9 @@ enum step session_response_head(struct session *s)
     }
     if (t->res.status < 200 && t->res.status != 101)
         return response_interim(s, head_bytes);
+    if (session_retries_status(s, t->res.status)) {
+        http_msg_init(&t->res, &t->arena);
+        return session_retry_status(s);
+    }
     return response_final(s, head_bytes);
 }

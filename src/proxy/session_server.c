@@ -205,6 +205,46 @@ static enum step server_retry(struct session *s, bool was_reused)
     return STEP_AGAIN;
 }
 
+/* Whether "retry-on" repeats a failure of this kind. */
+static bool server_may_retry(const struct session *s, char cause, char stage)
+{
+    const struct txn *t = s->txn;
+    unsigned bits = t->backend->retry_bits;
+
+    if (t->retries_left == 0)
+        return false;
+    if (stage == 'C')
+        return (bits & RETRY_CONN_FAILURE) != 0;
+    if (stage != 'H' || !t->replayable)
+        return false;
+    return (cause == 'S' && (bits & RETRY_EMPTY_RESPONSE)) || (cause == 's' && (bits & RETRY_RESPONSE_TIMEOUT)) ||
+           (cause == 'P' && (bits & RETRY_JUNK_RESPONSE));
+}
+
+bool session_retries_status(const struct session *s, unsigned status)
+{
+    const struct txn *t = s->txn;
+    const struct proxy *be = t->backend;
+
+    if (!t->replayable || t->retries_left == 0)
+        return false;
+    if ((be->retry_bits & RETRY_5XX) && (status == 500 || (status >= 502 && status <= 504)))
+        return true;
+    for (int i = 0; i < be->retry_status_count; i++)
+        if (be->retry_statuses[i] == status)
+            return true;
+    return false;
+}
+
+enum step session_retry_status(struct session *s)
+{
+    s->server->session = NULL;
+    pool_close(s->server, false);
+    s->server = NULL;
+    session_release_slot(s);
+    return server_retry(s, false);
+}
+
 enum step session_server_failed(struct session *s, char cause, char stage, unsigned status)
 {
     struct txn *t = s->txn;
@@ -221,7 +261,7 @@ enum step session_server_failed(struct session *s, char cause, char stage, unsig
             session_srv(s)->connect_errors++;
         session_release_slot(s);
     }
-    if (t->server && !t->response_started && (stale || (connecting && t->retries_left > 0)))
+    if (t->server && !t->response_started && (stale || server_may_retry(s, cause, stage)))
         return server_retry(s, stale);
     if (connecting)
         session_be(s)->connect_errors++;
@@ -324,6 +364,8 @@ enum step session_step_connect(struct session *s)
         if (rc != 0)
             return session_server_failed(s, 'S', 'C', 503);
     }
+    if (s->txn->backend->cfg->tcpka || s->txn->backend->cfg->srvtcpka)
+        conn_keepalive(&c->conn);
     if (!c->conn.sock.watch.registered && conn_watch(&c->conn) != 0)
         return session_server_failed(s, 'R', 'C', 503);
     if (!session_server_hello_needed(s))

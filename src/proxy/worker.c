@@ -186,6 +186,8 @@ static bool worker_serves(const struct worker *w, const struct bind *b, int bind
 {
     if (b->is_inherited) /* cannot be spread by the kernel: one worker serves it */
         return w->index == bind_index % w->app->worker_count;
+    if (b->cfg->thread_mask && !(b->cfg->thread_mask >> w->index & 1))
+        return false;
     return b->shared || fd_index % w->app->worker_count == w->index;
 }
 
