@@ -277,6 +277,7 @@ void stats_server(const struct app *app, const struct server *s, bool legends, u
     start_row(row, STATS_SERVER, s->backend, s->name, s->id);
     put_server_counters(row, app, s);
     put_number(row, STATS_QCUR, atomic_load_explicit(&s->queued, memory_order_relaxed));
+    put_number(row, STATS_QMAX, atomic_load_explicit(&s->queued_max, memory_order_relaxed));
     put_limit(row, STATS_SLIM, s->cfg->maxconn);
     put_limit(row, STATS_QLIMIT, s->cfg->maxqueue);
     put_limit(row, STATS_SRC_ILIM, s->cfg->pool_max_conn);
@@ -370,6 +371,7 @@ void stats_backend(const struct app *app, const struct proxy *p, bool legends, s
     start_row(row, STATS_BACKEND, p, STR("BACKEND"), 0);
     put_servers_sum(row, app, p);
     put_number(row, STATS_QCUR, atomic_load_explicit(&p->queued, memory_order_relaxed));
+    put_number(row, STATS_QMAX, atomic_load_explicit(&p->queued_max, memory_order_relaxed));
     put_number(row, STATS_SCUR, c.be_current);
     put_number(row, STATS_SMAX, c.be_current_max);
     put_limit(row, STATS_SLIM, p->cfg->fullconn);

@@ -257,8 +257,8 @@ static void add_header(struct pieces *p, struct scratch *scratch, const struct l
     default:
         add_priority(p, scratch, s->facility, level);
         add_text(p, cache->legacy);
-        if (s->host && format != LOG_FORMAT_LOCAL) {
-            add_text(p, s->host);
+        if (format != LOG_FORMAT_LOCAL) {
+            add_text(p, s->host ? s->host : cache->host);
             add_text(p, " ");
         }
         add_text(p, tag);
@@ -296,7 +296,7 @@ void logsink_write(struct logsink *s, enum log_level level, struct str message, 
     if ((int)level < s->min_level)
         level = (enum log_level)s->min_level;
     if (format == LOG_FORMAT_DEFAULT)
-        format = s->is_stream_file ? LOG_FORMAT_RAW : LOG_FORMAT_RFC3164;
+        format = s->host ? LOG_FORMAT_RFC3164 : LOG_FORMAT_LOCAL;
     while (message.len &&
            (message.ptr[message.len - 1] == '\n' || message.ptr[message.len - 1] == '\0'))
         message.len--;

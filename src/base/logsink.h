@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 enum log_format {
-    LOG_FORMAT_DEFAULT, /* rfc3164 for sockets, raw for stdout, stderr and fd@ */
+    LOG_FORMAT_DEFAULT, /* as HAProxy: local, or rfc3164 where a host name is set */
     LOG_FORMAT_RFC3164,
     LOG_FORMAT_RFC5424,
     LOG_FORMAT_SHORT,    /* <LEVEL> and the message */
@@ -49,7 +49,7 @@ struct logsink {
     int min_level;  /* more severe levels are clamped to this one */
     size_t max_len; /* longest message including its header and newline; 0: 1024 */
     char *tag;      /* not owned; NULL: "sallyport" */
-    char *host;     /* not owned; NULL: none in rfc3164, the node's name in rfc5424 */
+    char *host;     /* not owned; NULL: the node's name where the format has one */
     atomic_ullong sent, dropped;
 };
 

@@ -184,6 +184,17 @@ static int serve(int argc, char **argv, const struct serve_args *a, struct diag 
     return rc;
 }
 
+/* Variables that configurations may refer to, as HAProxy sets them. */
+static void set_environment(const struct serve_args *a)
+{
+    setenv("HAPROXY_HTTP_LOG_FMT", rules_fmt_http, 1);
+    setenv("HAPROXY_HTTPS_LOG_FMT", rules_fmt_https, 1);
+    setenv("HAPROXY_HTTP_CLF_LOG_FMT", rules_fmt_clf, 1);
+    setenv("HAPROXY_TCP_LOG_FMT", rules_fmt_tcp, 1);
+    if (a->local_peer)
+        setenv("HAPROXY_LOCALPEER", a->local_peer, 1);
+}
+
 int cmd_serve(int argc, char **argv)
 {
     struct serve_args a = {0};
@@ -202,8 +213,7 @@ int cmd_serve(int argc, char **argv)
         rc = 1;
     }
     if (rc < 0) {
-        if (a.local_peer)
-            setenv("HAPROXY_LOCALPEER", a.local_peer, 1);
+        set_environment(&a);
         arena_init(&arena, 0, 0);
         diag_init(&diag, &arena);
         rc = serve(argc, argv, &a, &diag);

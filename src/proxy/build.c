@@ -168,13 +168,11 @@ static int build_proxy(struct build *b, const struct cfg_proxy *cfg, int index)
     return 0;
 }
 
+/* Names of backends and servers that do not exist were reported when the file was read. */
 static void build_default_backend(struct build *b, struct proxy *p)
 {
-    if (!p->cfg->default_backend)
-        return;
-    p->default_backend = map_get(&b->app->backends, str_of(p->cfg->default_backend));
-    if (!p->default_backend)
-        diag_error(b->diag, p->cfg->default_backend_loc, "'%s': no backend has this name", p->cfg->default_backend);
+    if (p->cfg->default_backend)
+        p->default_backend = map_get(&b->app->backends, str_of(p->cfg->default_backend));
 }
 
 static int build_proxies(struct build *b)

@@ -5,11 +5,6 @@
 
 #include <stdlib.h>
 
-static const char *either(const char *own, const char *fallback)
-{
-    return own ? own : fallback;
-}
-
 static int bind_sources(struct build *b, const struct cfg_bind *cfg, struct tls_server_params *p)
 {
     struct tls_cert_source *sources = arena_zalloc(&b->app->arena, (size_t)cfg->ssl.crt_count + 1, sizeof(*sources));
@@ -25,24 +20,22 @@ static int bind_sources(struct build *b, const struct cfg_bind *cfg, struct tls_
 }
 
 /* ssl-min-ver and ssl-max-ver, or one of the older force-… words. */
-static void bind_versions(const struct cfg_ssl *own, const struct cfg_ssl *fallback, struct tls_server_params *p)
+static void bind_versions(const struct cfg_ssl *own, struct tls_server_params *p)
 {
     int force = own->force_tlsv13 ? 13 : own->force_tlsv12 ? 12 : own->force_tlsv11 ? 11 : own->force_tlsv10 ? 10
                 : own->force_sslv3 ? 30 : 0;
 
-    p->min_version = build_tls_version(force ? force : own->min_version ? own->min_version : fallback->min_version);
-    p->max_version = build_tls_version(force ? force : own->max_version ? own->max_version : fallback->max_version);
-    p->no_sslv3 = own->no_sslv3 || fallback->no_sslv3;
-    p->no_tlsv10 = own->no_tlsv10 || fallback->no_tlsv10;
-    p->no_tlsv11 = own->no_tlsv11 || fallback->no_tlsv11;
-    p->no_tlsv12 = own->no_tlsv12 || fallback->no_tlsv12;
-    p->no_tlsv13 = own->no_tlsv13 || fallback->no_tlsv13;
+    p->min_version = build_tls_version(force ? force : own->min_version);
+    p->max_version = build_tls_version(force ? force : own->max_version);
+    p->no_sslv3 = own->no_sslv3;
+    p->no_tlsv10 = own->no_tlsv10;
+    p->no_tlsv11 = own->no_tlsv11;
+    p->no_tlsv12 = own->no_tlsv12;
+    p->no_tlsv13 = own->no_tlsv13;
 }
 
-static enum tls_verify bind_verify(enum cfg_ssl_verify own, enum cfg_ssl_verify fallback)
+static enum tls_verify bind_verify(enum cfg_ssl_verify v)
 {
-    enum cfg_ssl_verify v = own != CFG_VERIFY_UNSET ? own : fallback;
-
     return v == CFG_VERIFY_REQUIRED ? TLS_VERIFY_REQUIRED : v == CFG_VERIFY_OPTIONAL ? TLS_VERIFY_OPTIONAL
                                                                                      : TLS_VERIFY_NONE;
 }
@@ -67,20 +60,20 @@ static const char *bind_alpn(struct build *b, const struct proxy *p, const char 
 static struct tls_server_ctx *bind_tls(struct build *b, struct proxy *proxy, const struct cfg_bind *cfg)
 {
     const struct cfg_global *g = &b->app->model->global;
-    const struct cfg_ssl *own = &cfg->ssl, *fallback = &g->ssl_bind_defaults;
+    const struct cfg_ssl *own = &cfg->ssl; /* ssl-default-bind-… is merged in already */
     struct tls_server_params p = {
         .loc = cfg->loc,
-        .ciphers = either(own->ciphers, fallback->ciphers),
-        .ciphersuites = either(own->ciphersuites, fallback->ciphersuites),
-        .curves = either(own->curves, fallback->curves),
-        .sigalgs = either(own->sigalgs, fallback->sigalgs),
-        .client_sigalgs = either(own->client_sigalgs, fallback->client_sigalgs),
+        .ciphers = own->ciphers,
+        .ciphersuites = own->ciphersuites,
+        .curves = own->curves,
+        .sigalgs = own->sigalgs,
+        .client_sigalgs = own->client_sigalgs,
         .alpn = own->no_alpn ? NULL : bind_alpn(b, proxy, own->alpn),
-        .no_tickets = !own->tickets && (own->no_tickets || fallback->no_tickets),
-        .strict_sni = !own->no_strict_sni && (own->strict_sni || fallback->strict_sni),
-        .prefer_client_ciphers = own->prefer_client_ciphers || fallback->prefer_client_ciphers,
+        .no_tickets = own->no_tickets && !own->tickets,
+        .strict_sni = own->strict_sni && !own->no_strict_sni,
+        .prefer_client_ciphers = own->prefer_client_ciphers,
         .allow_0rtt = own->allow_0rtt,
-        .verify = bind_verify(own->verify, fallback->verify),
+        .verify = bind_verify(own->verify),
         .ca_file = own->ca_file,
         .ca_verify_file = own->ca_verify_file,
         .crl_file = own->crl_file,
@@ -94,7 +87,7 @@ static struct tls_server_ctx *bind_tls(struct build *b, struct proxy *proxy, con
         .ca_base = g->ca_base,
     };
 
-    bind_versions(own, fallback, &p);
+    bind_versions(own, &p);
     if (own->crt_count == 0) {
         diag_error(b->diag, cfg->loc, "'ssl': a TLS listener needs a certificate; expected 'crt FILE' or 'crt-list FILE'");
         return NULL;

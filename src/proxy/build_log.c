@@ -150,11 +150,8 @@ int build_errors(struct build *b, struct proxy *p)
 
         while (section && strcmp(section->name, ref->section) != 0)
             section = section->next;
-        if (!section) {
-            diag_error(b->diag, ref->loc, "'%s': no http-errors section has this name", ref->section);
-            continue;
-        }
-        for (const struct cfg_errorfile *f = section->files; f; f = f->next)
+        /* A name without a section was reported when the file was read. */
+        for (const struct cfg_errorfile *f = section ? section->files : NULL; f; f = f->next)
             if (errors_ref_wants(ref, f->status))
                 error_file(b, p, f);
     }

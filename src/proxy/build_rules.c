@@ -88,8 +88,6 @@ static int build_use_backend(struct build *b, struct proxy *p, const struct cfg_
         u->name = rules_fmt_compile(&c, line->argv[0], false);
     } else {
         u->backend = map_get(&b->app->backends, str_of(line->argv[0]));
-        if (!u->backend)
-            diag_error(b->diag, line->loc, "'%s': no backend has this name", line->argv[0]);
     }
     if (u->name || u->backend)
         p->use_backend_count++;
@@ -111,8 +109,6 @@ static int build_use_server(struct build *b, struct proxy *p, const struct cfg_l
         u->name = rules_fmt_compile(&c, line->argv[0], false);
     } else {
         u->server = c.find_server(c.resolver, NULL, line->argv[0]);
-        if (!u->server)
-            diag_error(b->diag, line->loc, "'%s': backend '%s' has no server of this name", line->argv[0], p->cfg->name);
     }
     if (u->cond && (u->name || u->server))
         p->use_server_count++;

@@ -23,11 +23,6 @@ enum tls_version build_tls_version(int number)
     }
 }
 
-static const char *either(const char *own, const char *fallback)
-{
-    return own ? own : fallback;
-}
-
 /* proxy-v2-options: a comma-separated list. An option that asks for a value gets a non-NULL empty slice. */
 static int server_pp_options(struct build *b, struct server *s)
 {
@@ -135,25 +130,24 @@ int build_servers(struct build *b, struct proxy *p)
 static void server_tls(struct build *b, struct server *s)
 {
     const struct cfg_global *g = &b->app->model->global;
-    const struct cfg_ssl *own = &s->cfg->ssl, *fallback = &g->ssl_server_defaults;
-    enum cfg_ssl_verify verify = own->verify != CFG_VERIFY_UNSET ? own->verify : g->ssl_server_verify;
+    const struct cfg_ssl *own = &s->cfg->ssl; /* ssl-default-server-… is merged in already */
     struct tls_client_params p = {
         .loc = s->cfg->loc,
-        .ciphers = either(own->ciphers, fallback->ciphers),
-        .ciphersuites = either(own->ciphersuites, fallback->ciphersuites),
-        .curves = either(own->curves, fallback->curves),
-        .sigalgs = either(own->sigalgs, fallback->sigalgs),
+        .ciphers = own->ciphers,
+        .ciphersuites = own->ciphersuites,
+        .curves = own->curves,
+        .sigalgs = own->sigalgs,
         .alpn = own->alpn,
-        .min_version = build_tls_version(own->min_version ? own->min_version : fallback->min_version),
-        .max_version = build_tls_version(own->max_version ? own->max_version : fallback->max_version),
-        .no_sslv3 = own->no_sslv3 || fallback->no_sslv3,
-        .no_tlsv10 = own->no_tlsv10 || fallback->no_tlsv10,
-        .no_tlsv11 = own->no_tlsv11 || fallback->no_tlsv11,
-        .no_tlsv12 = own->no_tlsv12 || fallback->no_tlsv12,
-        .no_tlsv13 = own->no_tlsv13 || fallback->no_tlsv13,
-        .no_tickets = own->no_tickets || fallback->no_tickets,
+        .min_version = build_tls_version(own->min_version),
+        .max_version = build_tls_version(own->max_version),
+        .no_sslv3 = own->no_sslv3,
+        .no_tlsv10 = own->no_tlsv10,
+        .no_tlsv11 = own->no_tlsv11,
+        .no_tlsv12 = own->no_tlsv12,
+        .no_tlsv13 = own->no_tlsv13,
+        .no_tickets = own->no_tickets,
         .no_reuse = own->no_ssl_reuse,
-        .verify = verify == CFG_VERIFY_NONE ? TLS_VERIFY_NONE : TLS_VERIFY_REQUIRED,
+        .verify = own->verify == CFG_VERIFY_NONE ? TLS_VERIFY_NONE : TLS_VERIFY_REQUIRED,
         .verify_host = own->verify_host,
         .ca_file = own->ca_file,
         .crl_file = own->crl_file,
@@ -189,11 +183,10 @@ static void server_track(struct build *b, struct proxy *p, struct server *s)
     char *backend = slash ? arena_printf(&b->app->arena, "%.*s", (int)(slash - s->cfg->track), s->cfg->track) : NULL;
 
     s->track = c.find_server(c.resolver, backend, slash ? slash + 1 : s->cfg->track);
-    if (!s->track)
-        diag_error(b->diag, s->cfg->loc, "'%s': there is no such server to track; expected [BACKEND/]SERVER",
-                   s->cfg->track);
-    else if (s->track == s)
+    if (s->track == s) {
         diag_error(b->diag, s->cfg->loc, "'%s': a server cannot track itself", s->cfg->track);
+        s->track = NULL;
+    }
 }
 
 int build_servers_finish(struct build *b, struct proxy *p)

@@ -102,7 +102,11 @@ static void put_location(const struct check *c, struct buf *b)
 
     if (c->script->type != CFG_CHECK_TCP_SCRIPT || !c->script->has_rules)
         return;
-    buf_printf(b, " at step %u of tcp-check (", step->number ? step->number : 1);
+    if (!step->number) {
+        buf_put(b, STR(" at initial connection step of tcp-check"));
+        return;
+    }
+    buf_printf(b, " at step %u of tcp-check (", step->number);
     put_step_name(step, b);
     buf_put_char(b, ')');
     if (step->comment)

@@ -16,7 +16,10 @@ static bool log_is_sampled(struct log_target *target)
         return true;
     position = atomic_fetch_add_explicit(&target->sample_counter, 1, memory_order_relaxed) %
                    (unsigned)cfg->sample_size + 1;
-    return position >= (unsigned)cfg->sample_range_low && position <= (unsigned)cfg->sample_range_high;
+    for (int i = 0; i < cfg->sample_range_count; i++)
+        if (position >= (unsigned)cfg->sample_ranges[i].low && position <= (unsigned)cfg->sample_ranges[i].high)
+            return true;
+    return false;
 }
 
 static void log_write(struct log_target *targets, int count, enum log_level level, struct str line, const char *sd)
@@ -45,6 +48,8 @@ static void log_fill_times(const struct session *s, struct rules_log *l)
         l->t_idle_us = 0;
     l->t_request_us = t->bad_request ? -1 : since(begin, t->request_done_us);
     l->t_queue_us = since(t->request_done_us, t->assigned_us);
+    if (t->queue_start_us && !t->assigned_us) /* gave up waiting */
+        l->t_queue_us = since(t->request_done_us, t->end_us);
     l->t_connect_us = since(t->assigned_us, t->connected_us);
     l->t_response_us = t->replied && !t->response_us ? -1 : since(t->connected_us, t->response_us);
     l->t_data_us = since(t->response_us, t->end_us);
@@ -130,7 +135,7 @@ const struct rules_log *session_log_facts(struct session *s)
 /* An exchange that went as it should: "option dontlog-normal" leaves it out. */
 static bool log_is_normal(const struct txn *t)
 {
-    return t->cause == '-' && t->retries == 0 && t->status < 500;
+    return ((t->cause == '-' && t->retries == 0) || t->cause == 'L') && !t->redispatched && t->status < 500;
 }
 
 static enum log_level log_level_of(const struct session *s, bool *silent)
@@ -227,10 +232,9 @@ void session_log_connection(struct session *s, const char *reason)
               NULL);
 }
 
-void session_log_refusal(struct session *s, enum h1_error error)
+void session_log_refusal(struct session *s, bool response, enum h1_error error)
 {
     char client[ADDR_TEXT_BYTES];
-    bool response = s->txn->request_done_us != 0;
 
     addr_text(&s->src, client);
     proxy_log_notice(s->frontend, LOG_LEVEL_ERR, "%s %.*s/%.*s: invalid %s refused: %s", client,

@@ -88,7 +88,7 @@ struct server {
     atomic_int weight;        /* effective, 0 to 256 times 1 */
     atomic_uint served;       /* streams now, all workers: exact, for maxconn and leastconn */
     atomic_uint idle_total;   /* pooled connections, all workers: for pool-max-conn */
-    atomic_uint queued;       /* waiting in this server's own queue */
+    atomic_uint queued, queued_max; /* waiting in this server's own queue */
     struct list queue;        /* struct pending; guarded by backend->queue_lock */
 
     struct check *check;      /* NULL: not checked */
@@ -216,7 +216,7 @@ struct proxy {
     struct str *compress_types;
     pthread_mutex_t queue_lock; /* queues of the backend and its servers */
     struct list queue;          /* struct pending, oldest first */
-    atomic_uint queued;         /* in the backend's own queue */
+    atomic_uint queued, queued_max; /* in the backend's own queue */
     atomic_bool has_queue;      /* anything queued anywhere below: lets releases skip the lock */
 };
 
@@ -286,7 +286,8 @@ struct worker {
     bool draining;
     bool listeners_paused;       /* some are, because a limit was reached */
     uint64_t last_second_us;     /* when the once-a-second work was done */
-    struct io_message drain_message, stop_message;
+    struct io_message drain_message, stop_message, limit_message;
+    atomic_bool limit_posted;    /* limit_message is under way */
     struct io_timer hard_stop_timer;
 };
 

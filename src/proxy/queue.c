@@ -76,6 +76,16 @@ static void queue_update_flag(struct proxy *backend)
     atomic_store(&backend->has_queue, any);
 }
 
+/* The lock is held, so nobody else raises the maximum meanwhile. */
+static unsigned queue_count(atomic_uint *queued, atomic_uint *queued_max)
+{
+    unsigned before = atomic_fetch_add(queued, 1);
+
+    if (before + 1 > atomic_load(queued_max))
+        atomic_store(queued_max, before + 1);
+    return before;
+}
+
 int queue_enter(struct session *s, struct server *server)
 {
     struct txn *t = s->txn;
@@ -93,10 +103,10 @@ int queue_enter(struct session *s, struct server *server)
     t->pending = p;
     pthread_mutex_lock(&backend->queue_lock);
     if (server) {
-        t->srv_queue_pos = atomic_fetch_add(&server->queued, 1);
+        t->srv_queue_pos = queue_count(&server->queued, &server->queued_max);
         list_push_back(&server->queue, &p->link);
     } else {
-        t->be_queue_pos = atomic_fetch_add(&backend->queued, 1);
+        t->be_queue_pos = queue_count(&backend->queued, &backend->queued_max);
         list_push_back(&backend->queue, &p->link);
     }
     atomic_store(&backend->has_queue, true);

@@ -62,12 +62,6 @@ ptrdiff_t flow_fill(struct flow *f, struct conn *from)
     return n;
 }
 
-/* What is waiting to be sent as it is. */
-static size_t flow_pending(const struct flow *f)
-{
-    return f->head.len + f->piped + (f->mode == FLOW_RAW ? f->ready : buf_len(&f->out));
-}
-
 /* Sends the head and the data behind it in one call. Bytes sent (> 0), or the code of conn_sendv. */
 static ptrdiff_t flow_send(struct flow *f, struct conn *to)
 {
@@ -180,6 +174,7 @@ static enum step relay_bad_request(struct session *s)
 {
     session_fe(s)->request_errors++;
     session_fe(s)->smuggling_refused++;
+    session_log_refusal(s, false, (enum h1_error)s->req.body.error);
     session_fail(s, 'P', 'D');
     if (s->res.sent || s->res.head_done) {
         session_destroy(s, false);
@@ -275,6 +270,8 @@ static enum step relay_server_failed(struct session *s, ptrdiff_t why)
     session_be(s)->response_errors++;
     if (!s->res.head_done)
         return session_server_failed(s, why == SP_EPROTO ? 'P' : 'S', 'H', 502);
+    if (why == SP_EPROTO && s->res.body.error)
+        session_log_refusal(s, true, (enum h1_error)s->res.body.error);
     session_be(s)->server_aborts++;
     session_fail(s, 'S', 'D');
     session_destroy(s, false);

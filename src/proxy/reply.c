@@ -159,6 +159,7 @@ static enum step reply_send(struct session *s)
     t->status = t->res.status;
     t->rules.res = &t->res;
     t->rules.response_stage = true;
+    t->rules.req_vars.first = NULL;
     reply_settle_request(s);
     if (t->backend && t->backend != s->frontend)
         session_run_rules(s, t->backend, RULES_HTTP_AFTER_RESPONSE);
@@ -234,8 +235,10 @@ static enum step reply_error_location(struct session *s, const struct cfg_errorf
 enum step session_reply_error(struct session *s, unsigned status)
 {
     struct txn *t = s->txn;
-    const struct proxy *p = t->backend ? t->backend : s->frontend;
     int slot = errors_slot(status);
+    const struct proxy *p = t->backend && slot >= 0 && (t->backend->error_raw[slot].ptr || t->backend->error_locations[slot])
+                                ? t->backend
+                                : s->frontend;
     struct str raw;
 
     if (t->response_started || !s->http) {

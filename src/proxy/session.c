@@ -221,7 +221,7 @@ void session_accept(struct bind_listener *bl, int fd, const struct addr *peer)
     }
     s->state = s->bind->cfg->accept_proxy ? SESSION_PROXY_HEADER : SESSION_TLS_HANDSHAKE;
     session_run(s);
-    worker_check_limits(w, s->frontend, bl);
+    worker_check_limits(w, bl);
 }
 
 /* --- the machine ------------------------------------------------------------------- */

@@ -287,6 +287,12 @@ void flow_release(struct worker *w, struct flow *f);
 int flow_attach(struct worker *w, struct flow *f, bool big);
 /* The head's bytes at the front of win become part of the pinned front. */
 void flow_pin_head(struct flow *f, size_t head_bytes);
+/* Bytes that wait to be sent. */
+static inline size_t flow_pending(const struct flow *f)
+{
+    return f->head.len + f->piped + (f->mode == FLOW_RAW ? f->ready : buf_len(&f->out));
+}
+
 /*
  * relay_splice.c: moves bulk between two plain sockets through a pipe, past user space. Whether this direction is at a
  * point where that can begin or goes on; then one step in and out, with the codes of conn_recv and conn_sendv for either.
@@ -321,8 +327,8 @@ void session_log(struct session *s);
 void session_count_bytes(struct session *s);
 /* What a log line would say of the transaction so far, in its arena; NULL without one. */
 const struct rules_log *session_log_facts(struct session *s);
-/* A request that the parser refused: an error line that says why. */
-void session_log_refusal(struct session *s, enum h1_error error);
+/* A message that the parser refused: an error line that says why. */
+void session_log_refusal(struct session *s, bool response, enum h1_error error);
 /* The status that answers a refused head: 400 for most. */
 unsigned h1_error_status(enum h1_error error);
 /* The client's destination address: from the PROXY header, else the socket's. SP_EIO. */

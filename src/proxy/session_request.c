@@ -202,6 +202,7 @@ struct proxy *session_choose_backend(struct session *s)
         named = map_get(&s->worker->app->backends, rules_fmt_str(u->name, &t->rules));
         if (named)
             return named;
+        break; /* a computed name that no backend has: the default, as HAProxy */
     }
     if (fe->default_backend)
         return fe->default_backend;
@@ -388,7 +389,7 @@ static enum step request_refused(struct session *s, int rc, enum h1_error error)
     session_fail(s, 'P', 'R');
     if (rc == SP_ENOMEM)
         return request_internal_error(s);
-    session_log_refusal(s, error);
+    session_log_refusal(s, false, error);
     return session_reply_error(s, h1_error_status(error));
 }
 

@@ -147,6 +147,7 @@ static enum step response_final(struct session *s, size_t head_bytes)
     f->complete = h1_body_is_done(&f->body);
     t->rules.res = m;
     t->rules.response_stage = true;
+    t->rules.req_vars.first = NULL; /* variables of the request end with it */
     if (m->status == 101 && http_msg_find(&t->req, HTTP_FIELD_SEC_WEBSOCKET_KEY) &&
         !http_msg_find(m, HTTP_FIELD_SEC_WEBSOCKET_ACCEPT))
         return response_refused(s, 'H', 502);
@@ -187,7 +188,7 @@ enum step session_response_head(struct session *s)
     if (rc == SP_EAGAIN)
         return STEP_WAIT;
     if (rc != 0) {
-        session_log_refusal(s, error);
+        session_log_refusal(s, true, error);
         return response_refused(s, 'H', 502);
     }
     if (t->res.status < 200 && t->res.status != 101)

@@ -41,8 +41,7 @@ static uint64_t relay_client_deadline(const struct session *s)
     const struct txn *t = s->txn;
     int64_t us = timeout_client(s);
     bool reading = !s->req.complete && !s->req.delivered;
-    bool writing = s->res.head.len || s->res.ready || buf_len(&s->res.out) ||
-                   (s->client.tls && tls_conn_unsent(s->client.tls));
+    bool writing = flow_pending(&s->res) || (s->client.tls && tls_conn_unsent(s->client.tls));
 
     if (t->tunnel || !s->http) {
         if (s->res.delivered && s->frontend->cfg->timeout_client_fin_us != CFG_UNSET)
@@ -61,8 +60,8 @@ static uint64_t relay_server_deadline(const struct session *s)
 {
     const struct txn *t = s->txn;
     int64_t us = timeout_server(s);
-    bool writing = s->req.head.len || s->req.ready;
-    bool client_blocked = s->res.head.len || s->res.ready || buf_len(&s->res.out);
+    bool writing = flow_pending(&s->req) > 0;
+    bool client_blocked = flow_pending(&s->res) || (s->client.tls && tls_conn_unsent(s->client.tls));
 
     if (t->tunnel || !s->http) {
         if (s->req.delivered && t->backend->cfg->timeout_server_fin_us != CFG_UNSET)

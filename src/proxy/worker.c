@@ -76,11 +76,25 @@ static void worker_update_listeners(struct worker *w)
         io_timer_set(w->loop, &w->pool_timer, io_loop_now(w->loop) + RESUME_INTERVAL_US);
 }
 
-void worker_check_limits(struct worker *w, struct proxy *frontend, struct bind_listener *bl)
+static void worker_limit_message(struct io_message *m)
 {
-    (void)frontend;
-    if (!w->draining && listener_is_full(w->app, bl))
+    struct worker *w = LIST_ENTRY(m, struct worker, limit_message);
+
+    atomic_store(&w->limit_posted, false);
+    if (!w->draining)
         worker_update_listeners(w);
+}
+
+void worker_check_limits(struct worker *w, struct bind_listener *bl)
+{
+    struct app *app = w->app;
+
+    if (w->draining || !listener_is_full(app, bl))
+        return;
+    worker_update_listeners(w);
+    for (int i = 0; i < app->worker_count; i++) /* the others listen on the same address */
+        if (i != w->index && !atomic_exchange(&app->workers[i].limit_posted, true))
+            io_loop_post(app->workers[i].loop, &app->workers[i].limit_message);
 }
 
 void worker_session_ended(struct worker *w)
@@ -253,6 +267,7 @@ int worker_init(struct worker *w, struct app *app, int index)
     io_loop_add_hook(w->loop, &w->later_hook);
     w->drain_message.run = worker_drain_message;
     w->stop_message.run = worker_stop_message;
+    w->limit_message.run = worker_limit_message;
     return 0;
 }
 

@@ -18,8 +18,8 @@ void worker_release(struct worker *w);
 /* Serves until the worker has drained or is stopped; runs on the worker's thread. */
 void worker_run(struct worker *w);
 
-/* After an accept: pauses listeners whose limit (bind, frontend or process) is reached. */
-void worker_check_limits(struct worker *w, struct proxy *frontend, struct bind_listener *bl);
+/* After an accept: pauses listeners, in all workers, whose limit (bind, frontend or process) is reached. */
+void worker_check_limits(struct worker *w, struct bind_listener *bl);
 /* The session has more to do, but others come first: it runs again in the next turn. */
 void worker_run_later(struct worker *w, struct session *s);
 
