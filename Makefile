@@ -22,7 +22,7 @@ SANITIZERS = -Db_sanitize=address,undefined -Db_lundef=false
 
 all:
 	@tools/setup build
-	@tools/configure build -Doptimization=2
+	@tools/configure build -Doptimization=2 -Dtests=false
 	@ninja -C build
 
 run: all

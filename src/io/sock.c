@@ -5,6 +5,9 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
+/* What surely fits into one segment on any path. */
+#define FIRST_SEGMENT_BYTES 1200
+
 #define READY_BITS (IO_READ | IO_WRITE | IO_HUP | IO_ERROR)
 
 static void sock_notify(struct io_watch *w, unsigned events)
@@ -80,22 +83,46 @@ static ptrdiff_t blocked(struct io_sock *s, ptrdiff_t sent)
     return sent > 0 ? sent : broken(s, errno);
 }
 
+/*
+ * Nagle's algorithm delays a small segment only behind unacknowledged ones. The one small write that many
+ * connections ever make is not delayed, so TCP_NODELAY waits for the second, or for one longer than a segment.
+ */
+static void set_nodelay_when_due(struct io_sock *s, size_t total)
+{
+    int on = 1;
+
+    if (total <= FIRST_SEGMENT_BYTES && !s->sent_once) {
+        s->sent_once = true;
+        return;
+    }
+    s->nodelay_due = false;
+    setsockopt(s->watch.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+static size_t total_of(const struct iovec *iov, int count)
+{
+    size_t total = 0;
+
+    for (int i = 0; i < count; i++)
+        total += iov[i].iov_len;
+    return total;
+}
+
 static ptrdiff_t kernel_sendv(struct io_sock *s, const struct iovec *iov, int count, bool more)
 {
     int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0);
-    size_t total = 0;
+    size_t total = total_of(iov, count);
     ssize_t n;
 
+    if (s->nodelay_due)
+        set_nodelay_when_due(s, total);
     if (count == 1) {
-        total = iov->iov_len;
         do
             n = send(s->watch.fd, iov->iov_base, total, flags);
         while (n < 0 && errno == EINTR);
     } else {
         struct msghdr message = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)count};
 
-        for (int i = 0; i < count; i++)
-            total += iov[i].iov_len;
         do
             n = sendmsg(s->watch.fd, &message, flags);
         while (n < 0 && errno == EINTR);
@@ -157,15 +184,14 @@ static int bind_source(int fd, const struct addr *from)
 static int kernel_connect(struct io_sock *s, const struct addr *to, const struct addr *from)
 {
     int family = to->u.sa.sa_family;
-    int on = 1;
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0) {
         s->error = errno;
         return SP_EIO;
     }
-    if (family != AF_UNIX)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    s->nodelay_due = family != AF_UNIX;
+    s->sent_once = false;
     if (from && bind_source(fd, from) != 0)
         goto out;
     if (connect(fd, &to->u.sa, to->len) == 0) {

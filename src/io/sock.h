@@ -20,6 +20,8 @@ struct io_sock {
      */
     uint8_t ready;
     bool connecting;
+    bool nodelay_due;   /* TCP_NODELAY is still to be set: see kernel_sendv */
+    bool sent_once;
     bool read_closed; /* end of stream or reset seen */
     bool write_closed;
     int error; /* errno of the failure that ended it */

@@ -43,11 +43,14 @@ static int check_target(struct check *c, struct diag *diag)
         addr_set_port(&c->address, addr_port(&s->address));
     c->tls = cfg->check_ssl || (cfg->ssl.enabled && !elsewhere && !cfg->no_check_ssl);
     c->send_proxy = cfg->check_send_proxy || ((s->pp_v1 || s->pp_v2) && !elsewhere);
-    has_port = c->address.u.sa.sa_family == AF_UNIX || addr_port(&c->address) != 0 || script->steps[0].u.connect.port ||
-               script->steps[0].u.connect.port_expr || addr_port(&script->steps[0].u.connect.address) != 0;
+    has_port = c->address.u.sa.sa_family == AF_UNIX || addr_port(&c->address) != 0 ||
+               script->steps[0].u.connect.port || script->steps[0].u.connect.port_expr ||
+               addr_port(&script->steps[0].u.connect.address) != 0;
     if (!has_port) {
-        diag_error(diag, cfg->loc, "server '%s': there is no port to check; expected a port in the address, or 'port N'",
-                   cfg->name);
+        diag_error(
+            diag, cfg->loc,
+            "server '%s': there is no port to check; expected a port in the address, or 'port N'",
+            cfg->name);
         return SP_EINVAL;
     }
     return 0;
@@ -67,18 +70,23 @@ static int refuse_unsupported(const struct check *c, struct diag *diag)
 
     if (!c->server->tls && (c->tls || script_uses_tls(c->script))) {
         if (!diag->errors) /* the context's own error tells more */
-            diag_error(diag, cfg->loc, "server '%s': its checks need TLS, and it has no TLS settings", cfg->name);
+            diag_error(diag, cfg->loc,
+                       "server '%s': its checks need TLS, and it has no TLS settings", cfg->name);
         return SP_EINVAL;
     }
-    if (cfg->check_proto && strcmp(cfg->check_proto, "h1") != 0 && strcmp(cfg->check_proto, "none") != 0) {
-        diag_error(diag, cfg->loc, "server '%s': 'check-proto %s' is known to HAProxy and not supported; expected h1 or none",
-                   cfg->name, cfg->check_proto);
+    if (cfg->check_proto && strcmp(cfg->check_proto, "h1") != 0 &&
+        strcmp(cfg->check_proto, "none") != 0) {
+        diag_error(
+            diag, cfg->loc,
+            "server '%s': 'check-proto %s' is known to HAProxy and not supported; expected h1 or none",
+            cfg->name, cfg->check_proto);
         return SP_EINVAL;
     }
     return 0;
 }
 
-static int check_new(struct server *s, const struct check_script *script, struct rules_compiler *compiler)
+static int check_new(struct server *s, const struct check_script *script,
+                     struct rules_compiler *compiler)
 {
     const struct cfg_server *cfg = s->cfg;
     struct check *c = arena_zalloc(compiler->arena, 1, sizeof(*c));
@@ -158,7 +166,8 @@ static uint64_t with_jitter(struct check *c, uint64_t us)
 static void schedule(struct check *c)
 {
     if (!c->paused)
-        io_timer_set(c->loop, &c->timer, io_loop_now(c->loop) + with_jitter(c, check_interval_us(c)));
+        io_timer_set(c->loop, &c->timer,
+                     io_loop_now(c->loop) + with_jitter(c, check_interval_us(c)));
 }
 
 static void check_fire(struct io_timer *t)
@@ -185,7 +194,8 @@ void check_run_ended(struct check *c, struct check_outcome *o)
 
 void check_hurry(struct check *c, uint64_t delay_us)
 {
-    if (c->loop && c->phase == CHECK_IDLE && !c->paused && c->timer.deadline_us > io_loop_now(c->loop) + delay_us)
+    if (c->loop && c->phase == CHECK_IDLE && !c->paused &&
+        c->timer.deadline_us > io_loop_now(c->loop) + delay_us)
         io_timer_set(c->loop, &c->timer, io_loop_now(c->loop) + delay_us);
 }
 

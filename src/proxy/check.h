@@ -43,7 +43,7 @@ struct check_view {
     int64_t duration_ms;     /* -1: none */
     int health, rise, fall;
     bool running, paused;
-    char info[256];          /* last_chk: text of the result, empty when there is none */
+    char info[256]; /* last_chk: text of the result, empty when there is none */
 };
 /* Any thread. */
 void check_view(const struct check *c, struct check_view *out);

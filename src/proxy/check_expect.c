@@ -15,11 +15,14 @@ struct status_name {
 };
 
 /* Lists end with a NULL name. */
-static const struct status_name ok_statuses[] = {
-    {"L7OK", CHECK_L7OK}, {"L7OKC", CHECK_L7OKC}, {"L6OK", CHECK_L6OK}, {"L4OK", CHECK_L4OK}, {NULL, 0}};
-static const struct status_name error_statuses[] = {
-    {"L7OKC", CHECK_L7OKC}, {"L7RSP", CHECK_L7RSP}, {"L7STS", CHECK_L7STS},
-    {"L6RSP", CHECK_L6RSP}, {"L4CON", CHECK_L4CON}, {NULL, 0}};
+static const struct status_name ok_statuses[] = {{"L7OK", CHECK_L7OK},
+                                                 {"L7OKC", CHECK_L7OKC},
+                                                 {"L6OK", CHECK_L6OK},
+                                                 {"L4OK", CHECK_L4OK},
+                                                 {NULL, 0}};
+static const struct status_name error_statuses[] = {{"L7OKC", CHECK_L7OKC}, {"L7RSP", CHECK_L7RSP},
+                                                    {"L7STS", CHECK_L7STS}, {"L6RSP", CHECK_L6RSP},
+                                                    {"L4CON", CHECK_L4CON}, {NULL, 0}};
 static const struct status_name timeout_statuses[] = {
     {"L7TOUT", CHECK_L7TOUT}, {"L6TOUT", CHECK_L6TOUT}, {"L4TOUT", CHECK_L4TOUT}, {NULL, 0}};
 
@@ -120,7 +123,8 @@ static int parse_regex(const struct check_words *w, const char *pattern, struct 
     return 0;
 }
 
-static int parse_field_regex(const struct check_words *w, const char *pattern, bool ignore_case, struct regex **out)
+static int parse_field_regex(const struct check_words *w, const char *pattern, bool ignore_case,
+                             struct regex **out)
 {
     char *folded = ignore_case ? arena_printf(w->compiler->arena, "(?i)%s", pattern) : NULL;
 
@@ -134,8 +138,10 @@ static int add_range(const struct check_words *w, struct check_expect *e, struct
     struct check_range *grown;
 
     if (str_to_u64(str_make(item.ptr, dash), &low) != 0 ||
-        str_to_u64(dash < item.len ? str_from(item, dash + 1) : item, &high) != 0 || low > high || high > 65535)
-        return check_fail(w, "'%.*s' is not a status; expected a number or a range such as 200-399", STR_FMT(item));
+        str_to_u64(dash < item.len ? str_from(item, dash + 1) : item, &high) != 0 || low > high ||
+        high > 65535)
+        return check_fail(w, "'%.*s' is not a status; expected a number or a range such as 200-399",
+                          STR_FMT(item));
     grown = arena_zalloc(w->compiler->arena, e->range_count + 1, sizeof(*grown));
     if (!grown)
         return SP_ENOMEM;
@@ -164,7 +170,10 @@ static int parse_compare(struct check_words *w, struct check_pattern *pattern)
     static const struct {
         const char *name;
         enum check_compare compare;
-    } methods[] = {{"str", CHECK_EXACT}, {"beg", CHECK_BEGIN}, {"end", CHECK_END}, {"sub", CHECK_SUB},
+    } methods[] = {{"str", CHECK_EXACT},
+                   {"beg", CHECK_BEGIN},
+                   {"end", CHECK_END},
+                   {"sub", CHECK_SUB},
                    {"reg", CHECK_REG}};
     const char *word = check_next_word(w);
 
@@ -213,7 +222,8 @@ static int parse_field(struct check_words *w, struct check_expect *e)
     int rc;
 
     if (strcmp(word, "name") != 0 && strcmp(word, "name-lf") != 0)
-        return check_fail(w, "'%s' expects 'name' or 'name-lf' and the name of a header field", keyword);
+        return check_fail(w, "'%s' expects 'name' or 'name-lf' and the name of a header field",
+                          keyword);
     w->at++;
     rc = parse_field_pattern(w, &e->name, true);
     word = w->at + 1 < w->argc ? w->argv[w->at + 1] : "";
@@ -246,8 +256,8 @@ static const struct match_name {
 
 static int unknown_word(const struct check_words *w, const char *word, bool http)
 {
-    const char *known[MATCH_COUNT + 8] = {"comment", "min-recv", "ok-status", "error-status", "tout-status",
-                                          "on-success", "on-error", "status-code"};
+    const char *known[MATCH_COUNT + 8] = {"comment",     "min-recv",   "ok-status", "error-status",
+                                          "tout-status", "on-success", "on-error",  "status-code"};
     size_t n = 8;
     char hint[128];
 
@@ -264,7 +274,8 @@ static int unknown_word(const struct check_words *w, const char *word, bool http
 static const struct match_name *find_match(const char *word, bool http)
 {
     for (size_t i = 0; i < MATCH_COUNT; i++)
-        if (strcmp(word, match_names[i].name) == 0 && (http ? match_names[i].http : match_names[i].tcp))
+        if (strcmp(word, match_names[i].name) == 0 &&
+            (http ? match_names[i].http : match_names[i].tcp))
             return &match_names[i];
     return NULL;
 }

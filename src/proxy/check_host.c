@@ -43,7 +43,8 @@ static bool item_address(const struct check *c, enum rules_item item, struct sam
         return false;
     if ((own ? transport->local_addr : transport->peer_addr)(&c->conn.sock, &a) != 0)
         return false;
-    return item == RULES_BC_SRC || item == RULES_BC_DST ? put_host(out, &a) : put_int(out, addr_port(&a));
+    return item == RULES_BC_SRC || item == RULES_BC_DST ? put_host(out, &a)
+                                                        : put_int(out, addr_port(&a));
 }
 
 static bool item_tls(struct check *c, enum rules_item item, struct sample *out)
@@ -111,7 +112,8 @@ static bool host_item(void *stream, enum rules_item item, struct sample *out)
         out->u.s = buf_str(c->script->type == CFG_CHECK_HTTP ? &c->body : &c->in);
         return out->u.s.ptr != NULL;
     case RULES_RES_BODY_LEN:
-        return put_int(out, (int64_t)buf_len(c->script->type == CFG_CHECK_HTTP ? &c->body : &c->in));
+        return put_int(out,
+                       (int64_t)buf_len(c->script->type == CFG_CHECK_HTTP ? &c->body : &c->in));
     default:
         return item_process(p->app, item, out);
     }

@@ -47,8 +47,9 @@ void check_http_state(const struct check *c, struct buf *out)
         buf_put(out, STR("unix"));
     else
         buf_put_u64(out, addr_port(&s->address));
-    buf_printf(out, "; name=%.*s/%.*s; node=%.*s; weight=%d/%u; scur=%u/%u; qcur=%u", STR_FMT(p->name),
-               STR_FMT(s->name), STR_FMT(p->app->node), atomic_load_explicit(&s->weight, memory_order_relaxed), weight,
+    buf_printf(out, "; name=%.*s/%.*s; node=%.*s; weight=%d/%u; scur=%u/%u; qcur=%u",
+               STR_FMT(p->name), STR_FMT(s->name), STR_FMT(p->app->node),
+               atomic_load_explicit(&s->weight, memory_order_relaxed), weight,
                atomic_load_explicit(&s->served, memory_order_relaxed), served,
                atomic_load_explicit(&s->queued, memory_order_relaxed));
 }
@@ -119,7 +120,8 @@ static bool method_has_content(struct str method)
     return m == HTTP_POST || m == HTTP_PUT || m == HTTP_PATCH;
 }
 
-static int put_fields(struct buf *out, const struct check_send *send, const struct str *values, bool *has_connection)
+static int put_fields(struct buf *out, const struct check_send *send, const struct str *values,
+                      bool *has_connection)
 {
     int rc = 0;
 
@@ -135,7 +137,8 @@ static int put_fields(struct buf *out, const struct check_send *send, const stru
     return rc;
 }
 
-int check_http_request(const struct check_send *send, struct rules_ctx *ctx, struct str state, struct buf *out)
+int check_http_request(const struct check_send *send, struct rules_ctx *ctx, struct str state,
+                       struct buf *out)
 {
     struct str *values = arena_zalloc(ctx->arena, send->header_count + 1, sizeof(*values));
     struct str uri = send->uri, body = send->body, host = STR_NULL;

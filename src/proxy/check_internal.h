@@ -13,13 +13,29 @@
 
 /* Numbers as in HAProxy's "show servers state". */
 enum check_code {
-    CHECK_UNKNOWN = 0, CHECK_INI = 1, CHECK_HANA = 4, CHECK_SOCKERR = 5,
-    CHECK_L4OK = 6, CHECK_L4TOUT = 7, CHECK_L4CON = 8,
-    CHECK_L6OK = 9, CHECK_L6TOUT = 10, CHECK_L6RSP = 11,
-    CHECK_L7TOUT = 12, CHECK_L7RSP = 13, CHECK_L7OK = 15, CHECK_L7OKC = 16, CHECK_L7STS = 17,
+    CHECK_UNKNOWN = 0,
+    CHECK_INI = 1,
+    CHECK_HANA = 4,
+    CHECK_SOCKERR = 5,
+    CHECK_L4OK = 6,
+    CHECK_L4TOUT = 7,
+    CHECK_L4CON = 8,
+    CHECK_L6OK = 9,
+    CHECK_L6TOUT = 10,
+    CHECK_L6RSP = 11,
+    CHECK_L7TOUT = 12,
+    CHECK_L7RSP = 13,
+    CHECK_L7OK = 15,
+    CHECK_L7OKC = 16,
+    CHECK_L7STS = 17,
 };
 
-enum check_verdict { CHECK_UNDECIDED = 0, CHECK_FAILED = 2, CHECK_PASSED = 3, CHECK_CONDITIONAL = 4 };
+enum check_verdict {
+    CHECK_UNDECIDED = 0,
+    CHECK_FAILED = 2,
+    CHECK_PASSED = 3,
+    CHECK_CONDITIONAL = 4
+};
 
 #define CHECK_INFO_BYTES 256
 
@@ -38,10 +54,10 @@ struct check_header {
 };
 
 struct check_connect {
-    bool use_server;       /* what the server line says about checks; the rest below overrides */
+    bool use_server; /* what the server line says about checks; the rest below overrides */
     bool has_address, send_proxy, tls, linger;
-    struct addr address;   /* its port 0: none given */
-    uint16_t port;         /* 0: none given */
+    struct addr address; /* its port 0: none given */
+    uint16_t port;       /* 0: none given */
     struct rules_expr *port_expr;
     const char *sni, *alpn;
 };
@@ -61,9 +77,16 @@ struct check_send {
 
 enum check_match {
     CHECK_MATCH_NONE,
-    CHECK_MATCH_STRING, CHECK_MATCH_STRING_FMT, CHECK_MATCH_REGEX,
-    CHECK_MATCH_BINARY, CHECK_MATCH_BINARY_FMT, CHECK_MATCH_BINARY_REGEX,
-    CHECK_MATCH_STATUS, CHECK_MATCH_STATUS_REGEX, CHECK_MATCH_FIELD, CHECK_MATCH_WHOLE_FIELD,
+    CHECK_MATCH_STRING,
+    CHECK_MATCH_STRING_FMT,
+    CHECK_MATCH_REGEX,
+    CHECK_MATCH_BINARY,
+    CHECK_MATCH_BINARY_FMT,
+    CHECK_MATCH_BINARY_REGEX,
+    CHECK_MATCH_STATUS,
+    CHECK_MATCH_STATUS_REGEX,
+    CHECK_MATCH_FIELD,
+    CHECK_MATCH_WHOLE_FIELD,
     CHECK_MATCH_TLS_HELLO, /* a record that answers a client hello */
 };
 
@@ -84,8 +107,8 @@ struct check_range {
 struct check_expect {
     enum check_match match;
     bool negate;
-    int min_recv; /* -1: not given */
-    struct str text; /* bytes to look for */
+    int min_recv;     /* -1: not given */
+    struct str text;  /* bytes to look for */
     struct str shown; /* as written, for messages */
     struct rules_fmt *fmt;
     struct regex *regex;
@@ -115,7 +138,7 @@ struct check_script {
     enum cfg_check_type type;
     struct check_step *steps;
     unsigned count;
-    bool has_rules;    /* tcp-check or http-check lines were written */
+    bool has_rules; /* tcp-check or http-check lines were written */
     bool disable_on_404, send_state;
 };
 
@@ -131,8 +154,10 @@ struct check_words {
 /* --- check_script.c: lines to steps ---------------------------------------------------- */
 
 /* NULL: an error, which is in diag, or no memory. */
-struct check_script *check_script_build(const struct proxy *backend, struct rules_compiler *compiler);
-int check_fail(const struct check_words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+struct check_script *check_script_build(const struct proxy *backend,
+                                        struct rules_compiler *compiler);
+int check_fail(const struct check_words *w, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* The word after the current one; a message and NULL when there is none. */
 const char *check_next_word(struct check_words *w);
 struct rules_fmt *check_fmt(const struct check_words *w, const char *text);
@@ -160,9 +185,11 @@ enum check_answer { CHECK_MATCHES, CHECK_MATCHES_NOT, CHECK_NEEDS_MORE, CHECK_EM
  * Whether the expectation holds (negation included) for the bytes received so far. `last`: no more will
  * come. Scratch comes from ctx->arena.
  */
-enum check_answer check_match_data(const struct check_expect *e, struct rules_ctx *ctx, struct str data, bool last);
+enum check_answer check_match_data(const struct check_expect *e, struct rules_ctx *ctx,
+                                   struct str data, bool last);
 /* The same for status and fields of a response head. */
-enum check_answer check_match_head(const struct check_expect *e, struct rules_ctx *ctx, const struct http_msg *res);
+enum check_answer check_match_head(const struct check_expect *e, struct rules_ctx *ctx,
+                                   const struct http_msg *res);
 bool check_match_is_head(enum check_match match);
 
 /* --- check_http.c -------------------------------------------------------------------------- */
@@ -170,7 +197,8 @@ bool check_match_is_head(enum check_match match);
 struct check;
 
 /* Writes a request; SP_ETOOBIG. Text of X-Haproxy-Server-State in `state` (empty: not sent). */
-int check_http_request(const struct check_send *send, struct rules_ctx *ctx, struct str state, struct buf *out);
+int check_http_request(const struct check_send *send, struct rules_ctx *ctx, struct str state,
+                       struct buf *out);
 /* "UP 2/3; address=…" as HAProxy writes it. */
 void check_http_state(const struct check *c, struct buf *out);
 
@@ -207,19 +235,19 @@ struct check {
     struct io_loop *loop; /* NULL: not started */
     struct tls_worker *tls_worker;
     struct tls_session_slot *tls_slot;
-    struct io_timer timer;   /* the next run, or the end of patience with this one */
+    struct io_timer timer; /* the next run, or the end of patience with this one */
     struct hash_rng rng;
-    bool paused;             /* in maintenance */
+    bool paused; /* in maintenance */
 
     /* the result, under `lock` for readers on other threads */
     pthread_mutex_t lock;
     struct check_outcome last;
     enum check_verdict verdict;
-    int health;              /* 0 … rise + fall - 1; UP from `rise` on */
+    int health; /* 0 … rise + fall - 1; UP from `rise` on */
     bool running;
 
     /* observe */
-    atomic_uint errors;      /* in a row */
+    atomic_uint errors; /* in a row */
     atomic_bool observe_posted;
     atomic_bool observed_layer7; /* what the last error was */
     atomic_uint observed_errors;
@@ -228,27 +256,27 @@ struct check {
 
     /* a run */
     enum check_phase phase;
-    unsigned step;           /* index of the current one */
+    unsigned step; /* index of the current one */
     const struct check_connect *connected_by;
-    bool layer6, layer7;     /* reached */
+    bool layer6, layer7; /* reached */
     bool eof;
-    uint64_t begin_us;       /* of the run */
+    uint64_t begin_us; /* of the run */
     uint64_t deadline_us;
     struct conn conn;
     struct arena arena, scratch; /* of the response; of one evaluation */
     struct rules_vars vars;
     struct buf in, out, body; /* storage while a run needs it */
-    char hello[256];         /* PROXY header */
+    char hello[256];          /* PROXY header */
     struct str hello_rest;
 
     /* the response of an HTTP check */
     bool has_response;
-    bool complete;           /* all of it was received */
+    bool complete; /* all of it was received */
     enum http_method method;
     struct h1_scan scan;
     struct h1_body decoder;
     struct http_msg response;
-    struct buf raw;          /* what lies behind the head in `in`: still encoded */
+    struct buf raw; /* what lies behind the head in `in`: still encoded */
 };
 
 /* --- check.c ------------------------------------------------------------------------------------ */

@@ -6,8 +6,8 @@
 
 bool check_match_is_head(enum check_match match)
 {
-    return match == CHECK_MATCH_STATUS || match == CHECK_MATCH_STATUS_REGEX || match == CHECK_MATCH_FIELD ||
-           match == CHECK_MATCH_WHOLE_FIELD;
+    return match == CHECK_MATCH_STATUS || match == CHECK_MATCH_STATUS_REGEX ||
+           match == CHECK_MATCH_FIELD || match == CHECK_MATCH_WHOLE_FIELD;
 }
 
 /* --- bytes ------------------------------------------------------------------------- */
@@ -52,7 +52,8 @@ static bool matches_tls_hello(struct str data)
     return data.len >= 2 && (data.ptr[0] == 0x15 || data.ptr[0] == 0x16) && data.ptr[1] == 3;
 }
 
-static bool matches_bytes(const struct check_expect *e, struct rules_ctx *ctx, struct str data, struct str needle)
+static bool matches_bytes(const struct check_expect *e, struct rules_ctx *ctx, struct str data,
+                          struct str needle)
 {
     switch (e->match) {
     case CHECK_MATCH_REGEX:
@@ -79,7 +80,8 @@ static size_t bytes_needed(const struct check_expect *e, struct str needle)
     return e->match == CHECK_MATCH_TLS_HELLO ? 2 : wanted;
 }
 
-enum check_answer check_match_data(const struct check_expect *e, struct rules_ctx *ctx, struct str data, bool last)
+enum check_answer check_match_data(const struct check_expect *e, struct rules_ctx *ctx,
+                                   struct str data, bool last)
 {
     struct str needle = e->text;
     bool found;
@@ -146,7 +148,8 @@ static bool compare_value(const struct check_expect *e, struct str text, struct 
     return false;
 }
 
-static enum check_answer match_field(const struct check_expect *e, struct rules_ctx *ctx, const struct http_msg *res)
+static enum check_answer match_field(const struct check_expect *e, struct rules_ctx *ctx,
+                                     const struct http_msg *res)
 {
     struct str name = e->name.text, value = e->value.text;
     bool found = false;
@@ -160,12 +163,14 @@ static enum check_answer match_field(const struct check_expect *e, struct rules_
     for (uint32_t i = 0; i < res->field_count && !found; i++) {
         const struct http_field *f = &res->fields[i];
 
-        found = compare(&e->name, name, f->name, true) && (!e->value.given || compare_value(e, value, f->value));
+        found = compare(&e->name, name, f->name, true) &&
+                (!e->value.given || compare_value(e, value, f->value));
     }
     return found != e->negate ? CHECK_MATCHES : CHECK_MATCHES_NOT;
 }
 
-enum check_answer check_match_head(const struct check_expect *e, struct rules_ctx *ctx, const struct http_msg *res)
+enum check_answer check_match_head(const struct check_expect *e, struct rules_ctx *ctx,
+                                   const struct http_msg *res)
 {
     bool found;
 

@@ -39,7 +39,9 @@ static int parse_address(struct check_words *w, struct check_connect *connect)
     if (addr_parse(text, ADDR_RESOLVE, &spec, &why) != 0)
         return check_fail(w, "'%s' is not an address to connect to: %s", text, why);
     if (spec.fd >= 0 || spec.datagram || spec.addr.u.sa.sa_family == AF_UNSPEC)
-        return check_fail(w, "'%s' is not an address to connect to; expected an IP address or a Unix socket", text);
+        return check_fail(
+            w, "'%s' is not an address to connect to; expected an IP address or a Unix socket",
+            text);
     connect->has_address = true;
     connect->address = spec.addr;
     if (spec.port_given)
@@ -67,8 +69,8 @@ static int parse_connect_flag(const struct check_words *w, struct check_connect 
 
 static int parse_connect_word(struct check_words *w, struct check_step *step)
 {
-    static const char *const words[] = {"addr", "alpn", "comment", "default", "linger", "port", "send-proxy", "sni",
-                                        "ssl"};
+    static const char *const words[] = {"addr", "alpn",       "comment", "default", "linger",
+                                        "port", "send-proxy", "sni",     "ssl"};
     struct check_connect *connect = &step->u.connect;
     const char *word = w->argv[w->at], **text = NULL, *proto;
     char hint[128];
@@ -92,8 +94,10 @@ static int parse_connect_word(struct check_words *w, struct check_step *step)
         if (!proto)
             return SP_EINVAL;
         if (strcmp(proto, "h1") != 0 && strcmp(proto, "none") != 0)
-            return check_fail(w, "'proto %s' is known to HAProxy and not supported for checks; expected h1 or none",
-                              proto);
+            return check_fail(
+                w,
+                "'proto %s' is known to HAProxy and not supported for checks; expected h1 or none",
+                proto);
         return 0;
     }
     if (strcmp(word, "via-socks4") == 0)
@@ -101,8 +105,11 @@ static int parse_connect_word(struct check_words *w, struct check_step *step)
     if (parse_connect_flag(w, connect) == 0)
         return 0;
     diag_suggest(hint, sizeof(hint), word, words, sizeof(words) / sizeof(words[0]));
-    return check_fail(w, "'%s' is unknown; expected default, port, addr, send-proxy, ssl, sni, alpn, linger, proto or "
-                      "comment%s", word, hint);
+    return check_fail(
+        w,
+        "'%s' is unknown; expected default, port, addr, send-proxy, ssl, sni, alpn, linger, proto or "
+        "comment%s",
+        word, hint);
 }
 
 int check_parse_connect(struct check_words *w, struct check_step *step)
@@ -124,7 +131,8 @@ static bool header_is_framing(struct str name)
     return id == HTTP_FIELD_CONTENT_LENGTH || id == HTTP_FIELD_TRANSFER_ENCODING;
 }
 
-static int add_header(struct check_words *w, struct check_send *send, struct str name, const char *value)
+static int add_header(struct check_words *w, struct check_send *send, struct str name,
+                      const char *value)
 {
     struct check_header *grown;
     struct rules_fmt *fmt;
@@ -162,7 +170,8 @@ int check_parse_header_text(struct check_words *w, struct check_send *send, cons
         if (!line.len)
             continue;
         if (colon == line.len)
-            return check_fail(w, "'%.*s' is not a header field; expected NAME: VALUE", STR_FMT(line));
+            return check_fail(w, "'%.*s' is not a header field; expected NAME: VALUE",
+                              STR_FMT(line));
         rc = value.ptr ? add_header(w, send, str_make(line.ptr, colon), value.ptr) : SP_ENOMEM;
     }
     return rc;
@@ -192,7 +201,8 @@ static int parse_send_text(struct check_words *w, struct str *text, struct rules
 
 static int parse_send_word(struct check_words *w, struct check_step *step)
 {
-    static const char *const words[] = {"body", "body-lf", "comment", "hdr", "meth", "uri", "uri-lf", "ver"};
+    static const char *const words[] = {"body", "body-lf", "comment", "hdr",
+                                        "meth", "uri",     "uri-lf",  "ver"};
     struct check_send *send = &step->u.send;
     const char *word = w->argv[w->at];
     char hint[128];
@@ -216,8 +226,9 @@ static int parse_send_word(struct check_words *w, struct check_step *step)
         return step->comment ? 0 : SP_EINVAL;
     }
     diag_suggest(hint, sizeof(hint), word, words, sizeof(words) / sizeof(words[0]));
-    return check_fail(w, "'%s' is unknown; expected meth, uri, uri-lf, ver, hdr, body, body-lf or comment%s", word,
-                      hint);
+    return check_fail(
+        w, "'%s' is unknown; expected meth, uri, uri-lf, ver, hdr, body, body-lf or comment%s",
+        word, hint);
 }
 
 int check_parse_http_send(struct check_words *w, struct check_step *step)
@@ -249,7 +260,8 @@ int check_parse_tcp_send(struct check_words *w, struct check_step *step, const c
         send->fmt = check_fmt(w, data);
         rc = send->fmt ? 0 : SP_EINVAL;
     } else {
-        return check_fail(w, "'%s' is unknown; expected send, send-lf, send-binary or send-binary-lf", verb);
+        return check_fail(
+            w, "'%s' is unknown; expected send, send-lf, send-binary or send-binary-lf", verb);
     }
     for (w->at++; w->at < w->argc && rc == 0; w->at++) {
         if (strcmp(w->argv[w->at], "comment") != 0)

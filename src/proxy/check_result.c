@@ -178,14 +178,15 @@ static void log_result(const struct check *c, const struct check_outcome *o)
     char reason[CHECK_INFO_BYTES + 128];
 
     check_reason(o, reason, sizeof(reason));
-    proxy_log_notice(s->backend, LOG_LEVEL_NOTICE, "Health check for %sserver %.*s/%.*s %s%s, %s, status: %d/%d %s.",
+    proxy_log_notice(s->backend, LOG_LEVEL_NOTICE,
+                     "Health check for %sserver %.*s/%.*s %s%s, %s, status: %d/%d %s.",
                      s->cfg->backup ? "backup " : "", STR_FMT(s->backend->name), STR_FMT(s->name),
                      verdict == CHECK_CONDITIONAL ? "conditionally " : "",
                      verdict == CHECK_FAILED ? "failed" : "succeeded", reason,
                      up ? c->health - c->rise + 1 : c->health, up ? c->fall : c->rise,
-                     !up                                                             ? "DOWN"
+                     !up                                                           ? "DOWN"
                      : atomic_load_explicit(&s->weight, memory_order_relaxed) == 0 ? "DRAIN"
-                                                                                     : "UP");
+                                                                                   : "UP");
 }
 
 /* What the health means for the server. With log-health-checks the reason has been told already. */
@@ -234,7 +235,13 @@ void check_apply(struct check *c, struct check_outcome *o)
 
 /* --- observed errors -------------------------------------------------------------------------------- */
 
-enum { ON_ERROR_DEFAULT, ON_ERROR_FASTINTER, ON_ERROR_FAIL_CHECK, ON_ERROR_SUDDEN_DEATH, ON_ERROR_MARK_DOWN };
+enum {
+    ON_ERROR_DEFAULT,
+    ON_ERROR_FASTINTER,
+    ON_ERROR_FAIL_CHECK,
+    ON_ERROR_SUDDEN_DEATH,
+    ON_ERROR_MARK_DOWN
+};
 
 /* Health before the failure that the errors stand for. */
 static void degrade(struct check *c, int mode)
@@ -253,7 +260,8 @@ void check_apply_observed(struct check *c)
     if (mode != ON_ERROR_FASTINTER) {
         snprintf(o.info, sizeof(o.info), "Detected %u consecutive errors, last one was: %s",
                  atomic_load(&c->observed_errors),
-                 atomic_load(&c->observed_layer7) ? "Wrong http response" : "L4 unsuccessful connection");
+                 atomic_load(&c->observed_layer7) ? "Wrong http response"
+                                                  : "L4 unsuccessful connection");
         pthread_mutex_lock(&c->lock);
         degrade(c, mode);
         pthread_mutex_unlock(&c->lock);

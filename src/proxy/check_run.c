@@ -78,8 +78,10 @@ static void run_impossible(struct check *c)
 static void put_step_name(const struct check_step *step, struct buf *b)
 {
     static const char *const patterns[] = {
-        [CHECK_MATCH_STRING_FMT] = "log-format string", [CHECK_MATCH_REGEX] = "regex",
-        [CHECK_MATCH_BINARY_FMT] = "log-format binary", [CHECK_MATCH_BINARY_REGEX] = "binary regex",
+        [CHECK_MATCH_STRING_FMT] = "log-format string",
+        [CHECK_MATCH_REGEX] = "regex",
+        [CHECK_MATCH_BINARY_FMT] = "log-format binary",
+        [CHECK_MATCH_BINARY_REGEX] = "binary regex",
     };
     const struct check_expect *e = &step->u.expect;
 
@@ -90,7 +92,8 @@ static void put_step_name(const struct check_step *step, struct buf *b)
     else if (step->kind == CHECK_STEP_CONNECT)
         buf_put(b, STR("connect"));
     else if (e->match == CHECK_MATCH_STRING || e->match == CHECK_MATCH_BINARY)
-        buf_printf(b, "expect %s '%.*s'", e->match == CHECK_MATCH_STRING ? "string" : "binary", STR_FMT(e->shown));
+        buf_printf(b, "expect %s '%.*s'", e->match == CHECK_MATCH_STRING ? "string" : "binary",
+                   STR_FMT(e->shown));
     else
         buf_printf(b, "expect %s", patterns[e->match] ? patterns[e->match] : "response");
 }
@@ -128,7 +131,8 @@ static void put_errno(struct buf *b, int error)
         buf_printf(b, "%s returned by OS (%s)", strerrorname_np(error), strerrordesc_np(error));
         return;
     default:
-        buf_printf(b, "General socket error (%s)", strerrordesc_np(error) ? strerrordesc_np(error) : "unknown");
+        buf_printf(b, "General socket error (%s)",
+                   strerrordesc_np(error) ? strerrordesc_np(error) : "unknown");
     }
 }
 
@@ -158,7 +162,8 @@ void check_run_timeout(struct check *c)
         code = CHECK_L4TOUT;
     else if (c->phase == CHECK_HELLO)
         code = CHECK_L6TOUT;
-    else if (c->phase == CHECK_EXPECTING && check_step_now(c)->u.expect.timeout_code != CHECK_UNKNOWN)
+    else if (c->phase == CHECK_EXPECTING &&
+             check_step_now(c)->u.expect.timeout_code != CHECK_UNKNOWN)
         code = check_step_now(c)->u.expect.timeout_code;
     end_here(c, code, "", 0);
 }
@@ -183,7 +188,8 @@ static void run_passed(struct check *c)
             code = e->ok_code;
         if (e->on_success)
             info = rules_fmt_str(e->on_success, &ctx);
-        if (e->status_code && rules_expr_eval(e->status_code, &ctx, &value) && value_cast(&value, VALUE_INT, ctx.arena))
+        if (e->status_code && rules_expr_eval(e->status_code, &ctx, &value) &&
+            value_cast(&value, VALUE_INT, ctx.arena))
             status_code = (int)value.u.i;
     }
     check_run_end(c, code, status_code, info);
@@ -206,8 +212,8 @@ static int connect_address(struct check *c, const struct check_connect *how, str
     } else if (how->port_expr) {
         struct rules_ctx ctx = check_rules_ctx(c);
 
-        if (!rules_expr_eval(how->port_expr, &ctx, &value) || !value_cast(&value, VALUE_INT, ctx.arena) ||
-            value.u.i < 1 || value.u.i > 65535)
+        if (!rules_expr_eval(how->port_expr, &ctx, &value) ||
+            !value_cast(&value, VALUE_INT, ctx.arena) || value.u.i < 1 || value.u.i > 65535)
             return SP_EINVAL;
         port = (uint16_t)value.u.i;
     } else if (how->has_address && addr_port(&how->address)) {
@@ -227,7 +233,7 @@ static void arm_connect(struct check *c)
         return;
     if (cfg->timeout_connect_us != CFG_UNSET && (uint64_t)cfg->timeout_connect_us < patience_us)
         patience_us = (uint64_t)cfg->timeout_connect_us;
-    c->deadline_us = io_loop_now(c->loop) + patience_us;
+    c->deadline_us = io_loop_refresh_now(c->loop) + patience_us;
 }
 
 static bool begin_connect(struct check *c)
@@ -310,8 +316,8 @@ static bool prepare_tls(struct check *c)
         return true;
     if (!c->tls_slot && !cfg->ssl.no_ssl_reuse)
         c->tls_slot = tls_session_slot_new();
-    c->conn.tls = tls_conn_new_client(c->tls_worker, c->server->tls, &c->conn.sock, sni, offered_alpn(c, alpn),
-                                      c->tls_slot);
+    c->conn.tls = tls_conn_new_client(c->tls_worker, c->server->tls, &c->conn.sock, sni,
+                                      offered_alpn(c, alpn), c->tls_slot);
     return c->conn.tls != NULL;
 }
 
@@ -327,7 +333,7 @@ static enum check_progress step_connecting(struct check *c)
         return CHECK_RUN_OVER;
     }
     if (cfg->timeout_check_us != CFG_UNSET)
-        c->deadline_us = io_loop_now(c->loop) + (uint64_t)cfg->timeout_check_us;
+        c->deadline_us = io_loop_refresh_now(c->loop) + (uint64_t)cfg->timeout_check_us;
     prepare_header(c);
     if (!prepare_tls(c)) {
         run_impossible(c);
@@ -545,7 +551,7 @@ void check_run_begin(struct check *c)
     arena_init(&c->arena, 4096, RUN_ARENA_LIMIT);
     arena_init(&c->scratch, 4096, RUN_ARENA_LIMIT);
     c->begin_us = clock_now_us();
-    c->deadline_us = io_loop_now(c->loop) + c->inter_us;
+    c->deadline_us = io_loop_refresh_now(c->loop) + c->inter_us; /* the turn may have been long */
     c->conn = (struct conn){.sock = {.watch = {.fd = -1}, .transport = &io_kernel_transport}};
     c->connected_by = NULL;
     c->layer6 = c->layer7 = c->complete = c->has_response = false;

@@ -73,7 +73,9 @@ int check_hex(const struct check_words *w, const char *text, struct str *out)
         return SP_ENOMEM;
     n = check_hex_decode(in, bytes);
     if (n <= 0)
-        return check_fail(w, "'%s' is not a sequence of bytes; expected an even number of hexadecimal digits", text);
+        return check_fail(
+            w, "'%s' is not a sequence of bytes; expected an even number of hexadecimal digits",
+            text);
     *out = str_make(bytes, (size_t)n);
     return 0;
 }
@@ -90,7 +92,8 @@ struct script_builder {
 };
 
 /* Inserts a zeroed step; the array has room. */
-static struct check_step *script_insert(struct check_script *script, unsigned at, enum check_step_kind kind)
+static struct check_step *script_insert(struct check_script *script, unsigned at,
+                                        enum check_step_kind kind)
 {
     struct check_step *step = &script->steps[at];
 
@@ -101,7 +104,8 @@ static struct check_step *script_insert(struct check_script *script, unsigned at
     return step;
 }
 
-static struct check_step *script_append(struct script_builder *b, enum check_step_kind kind, struct cfg_loc loc)
+static struct check_step *script_append(struct script_builder *b, enum check_step_kind kind,
+                                        struct cfg_loc loc)
 {
     struct check_step *step = script_insert(b->script, b->script->count, kind);
 
@@ -114,19 +118,21 @@ static struct check_step *script_append(struct script_builder *b, enum check_ste
 
 static int unknown_rule(const struct check_words *w, bool http)
 {
-    static const char *const http_words[] = {"comment", "connect", "disable-on-404", "expect", "send", "send-state"};
-    static const char *const tcp_words[] = {"comment", "connect", "expect", "send", "send-binary", "send-binary-lf",
-                                            "send-lf"};
+    static const char *const http_words[] = {"comment", "connect", "disable-on-404",
+                                             "expect",  "send",    "send-state"};
+    static const char *const tcp_words[] = {"comment",     "connect",        "expect", "send",
+                                            "send-binary", "send-binary-lf", "send-lf"};
     const char *word = w->argv[0];
     char hint[128];
 
     if (strncmp(word, "set-var", 7) == 0 || strncmp(word, "unset-var", 9) == 0)
         return check_fail(w, "variables of checks are known to HAProxy and not supported");
     diag_suggest(hint, sizeof(hint), word, http ? http_words : tcp_words, http ? 6 : 7);
-    return check_fail(w, "'%s' is unknown; expected %s%s", word,
-                      http ? "comment, connect, disable-on-404, expect, send or send-state"
-                           : "comment, connect, expect, send, send-lf, send-binary or send-binary-lf",
-                      hint);
+    return check_fail(
+        w, "'%s' is unknown; expected %s%s", word,
+        http ? "comment, connect, disable-on-404, expect, send or send-state"
+             : "comment, connect, expect, send, send-lf, send-binary or send-binary-lf",
+        hint);
 }
 
 static int add_comment(struct script_builder *b, struct check_words *w)
@@ -176,13 +182,17 @@ static int add_line(struct script_builder *b, const struct cfg_line *line)
 {
     bool http = line->kind == CFG_LINE_HTTP_CHECK;
     char name[64];
-    struct check_words w = {.compiler = b->compiler, .loc = line->loc, .name = name, .argv = line->argv,
+    struct check_words w = {.compiler = b->compiler,
+                            .loc = line->loc,
+                            .name = name,
+                            .argv = line->argv,
                             .argc = line->argc};
 
     snprintf(name, sizeof(name), "%s %s", http ? "http-check" : "tcp-check", line->argv[0]);
     if (strcmp(line->argv[0], "comment") == 0)
         return add_comment(b, &w);
-    if (http && (strcmp(line->argv[0], "send-state") == 0 || strcmp(line->argv[0], "disable-on-404") == 0))
+    if (http &&
+        (strcmp(line->argv[0], "send-state") == 0 || strcmp(line->argv[0], "disable-on-404") == 0))
         return add_option(b, &w);
     return add_rule(b, &w, http);
 }
@@ -214,10 +224,12 @@ static int finish_request(const struct check_words *w, struct check_send *send)
     if (!http_is_token(send->method))
         return check_fail(w, "'%.*s' is not an HTTP method", STR_FMT(send->method));
     if (!valid_uri(send->uri))
-        return check_fail(w, "'%.*s' is not a request target: it holds blanks or control characters",
+        return check_fail(w,
+                          "'%.*s' is not a request target: it holds blanks or control characters",
                           STR_FMT(send->uri));
     if (!valid_version(send->version))
-        return check_fail(w, "'%.*s' is not supported; expected HTTP/1.0 or HTTP/1.1", STR_FMT(send->version));
+        return check_fail(w, "'%.*s' is not supported; expected HTTP/1.0 or HTTP/1.1",
+                          STR_FMT(send->version));
     return 0;
 }
 
@@ -302,8 +314,9 @@ static int finish_http(struct script_builder *b)
  */
 static int add_tls_hello(struct script_builder *b)
 {
-    static const uint8_t suites[] = {0x00, 0x2f, 0x00, 0x35, 0x00, 0x3c, 0x00, 0x3d, 0x00, 0x33, 0x00, 0x39,
-                                     0x00, 0x0a, 0x00, 0x16, 0x00, 0x05, 0x00, 0x04, 0x00, 0x01, 0x00, 0x02};
+    static const uint8_t suites[] = {0x00, 0x2f, 0x00, 0x35, 0x00, 0x3c, 0x00, 0x3d,
+                                     0x00, 0x33, 0x00, 0x39, 0x00, 0x0a, 0x00, 0x16,
+                                     0x00, 0x05, 0x00, 0x04, 0x00, 0x01, 0x00, 0x02};
     enum { BODY = 2 + 32 + 1 + 2 + sizeof(suites) + 2, ALL = 5 + 4 + BODY };
     uint8_t *out = arena_alloc(b->compiler->arena, ALL), *p = out;
     struct hash_rng rng;
@@ -327,8 +340,11 @@ static int add_tls_hello(struct script_builder *b)
     step->u.send.data = str_make((const char *)out, ALL);
     b->number = 2;
     step = script_append(b, CHECK_STEP_EXPECT, b->backend->cfg->loc);
-    step->u.expect = (struct check_expect){.match = CHECK_MATCH_TLS_HELLO, .min_recv = -1, .ok_code = CHECK_L6OK,
-                                           .error_code = CHECK_L6RSP, .timeout_code = CHECK_L6TOUT};
+    step->u.expect = (struct check_expect){.match = CHECK_MATCH_TLS_HELLO,
+                                           .min_recv = -1,
+                                           .ok_code = CHECK_L6OK,
+                                           .error_code = CHECK_L6RSP,
+                                           .timeout_code = CHECK_L6TOUT};
     return 0;
 }
 
@@ -337,7 +353,8 @@ static int finish_connect(struct script_builder *b)
 {
     struct check_script *script = b->script;
     struct check_words w = {.compiler = b->compiler,
-                            .name = script->type == CFG_CHECK_HTTP ? "http-check connect" : "tcp-check connect"};
+                            .name = script->type == CFG_CHECK_HTTP ? "http-check connect"
+                                                                   : "tcp-check connect"};
 
     if (script->count && script->steps[0].kind == CHECK_STEP_CONNECT)
         return 0;
@@ -371,7 +388,8 @@ bool checks_use_tls(const struct cfg_proxy *cfg)
     return false;
 }
 
-struct check_script *check_script_build(const struct proxy *backend, struct rules_compiler *compiler)
+struct check_script *check_script_build(const struct proxy *backend,
+                                        struct rules_compiler *compiler)
 {
     const struct cfg_proxy *cfg = backend->cfg;
     struct check_script *script = arena_zalloc(compiler->arena, 1, sizeof(*script));

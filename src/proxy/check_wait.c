@@ -97,9 +97,11 @@ static void put_mismatch(const struct check *c, struct buf *b)
     if (check_match_is_head(e->match) && c->response.reason.len) {
         buf_put(b, c->response.reason);
     } else if (c->script->type == CFG_CHECK_HTTP && !check_match_is_head(e->match)) {
-        buf_put(b, e->negate ? STR("HTTP check matched unwanted content") : STR("HTTP content check did not match"));
+        buf_put(b, e->negate ? STR("HTTP check matched unwanted content")
+                             : STR("HTTP content check did not match"));
     } else {
-        buf_put(b, e->negate ? STR("TCPCHK matched unwanted content") : STR("TCPCHK did not match content"));
+        buf_put(b, e->negate ? STR("TCPCHK matched unwanted content")
+                             : STR("TCPCHK did not match content"));
         if (e->match == CHECK_MATCH_STRING)
             buf_printf(b, " '%.*s'", STR_FMT(e->shown));
         else
@@ -128,7 +130,8 @@ static void put_empty_pattern(const struct check *c, struct buf *b)
     buf_put(b, STR("log-format string evaluated to an empty string"));
 }
 
-static enum check_progress failed(struct check *c, void (*put)(const struct check *c, struct buf *b))
+static enum check_progress failed(struct check *c,
+                                  void (*put)(const struct check *c, struct buf *b))
 {
     const struct check_expect *e = &check_step_now(c)->u.expect;
     struct rules_ctx ctx = check_rules_ctx(c);
@@ -144,7 +147,8 @@ static enum check_progress failed(struct check *c, void (*put)(const struct chec
         put(c, &b);
         info = buf_str(&b);
     }
-    if (e->status_code && rules_expr_eval(e->status_code, &ctx, &value) && value_cast(&value, VALUE_INT, ctx.arena))
+    if (e->status_code && rules_expr_eval(e->status_code, &ctx, &value) &&
+        value_cast(&value, VALUE_INT, ctx.arena))
         status_code = (int)value.u.i;
     check_run_end(c, error_code(e), status_code, info);
     return CHECK_RUN_OVER;
@@ -203,7 +207,8 @@ static enum check_progress parse_head(struct check *c)
     int rc;
 
     limits.max_head_bytes = c->in.size - RAW_BYTES;
-    rc = h1_parse_response(&c->scan, buf_str(&c->in), &limits, c->method, &c->response, &head_bytes, &error, &error_at);
+    rc = h1_parse_response(&c->scan, buf_str(&c->in), &limits, c->method, &c->response, &head_bytes,
+                           &error, &error_at);
     if (rc == SP_EAGAIN && !c->eof)
         return read_more(c, &c->in);
     if (rc == SP_EAGAIN) {
@@ -220,7 +225,8 @@ static enum check_progress parse_head(struct check *c)
     }
     c->has_response = true;
     h1_body_init(&c->decoder, (enum http_framing)c->response.framing, c->response.content_length);
-    c->raw = (struct buf){.mem = c->in.mem + head_bytes, .size = c->in.size - (uint32_t)head_bytes,
+    c->raw = (struct buf){.mem = c->in.mem + head_bytes,
+                          .size = c->in.size - (uint32_t)head_bytes,
                           .tail = c->in.tail - (uint32_t)head_bytes};
     return CHECK_GO_ON;
 }

@@ -64,10 +64,19 @@ void pool_close(struct server_conn *c, bool reset)
     io_loop_defer(c->worker->loop, &c->deferred, pool_free_deferred);
 }
 
+/*
+ * Nothing is under way on it: a reset spares both sides the closing handshake, and us a port in TIME_WAIT for each
+ * connection that was made.
+ */
+static void pool_close_idle(struct server_conn *c)
+{
+    pool_close(c, !c->conn.sock.read_closed && !c->conn.tls);
+}
+
 void pool_drop_kept(struct session *s)
 {
     if (s->kept)
-        pool_close(s->kept, false);
+        pool_close_idle(s->kept);
 }
 
 /* Dead, or with bytes that nobody asked for. `look`: ask the kernel, for requests that cannot be repeated. */
@@ -152,11 +161,11 @@ void pool_give(struct server_conn *c)
         (cfg->pool_max_conn > 0 && atomic_load_explicit(&c->server->idle_total, memory_order_relaxed) >=
                                        (unsigned)cfg->pool_max_conn) ||
         (cfg->max_reuse >= 0 && c->request_count > (uint32_t)cfg->max_reuse) || !server_is_reachable(c->server)) {
-        pool_close(c, false);
+        pool_close_idle(c);
         return;
     }
     if (pool->count >= pool->need && pool->count > 0) /* the oldest makes room */
-        pool_close(LIST_ENTRY(pool->conns.prev, struct server_conn, link), false);
+        pool_close_idle(LIST_ENTRY(pool->conns.prev, struct server_conn, link));
     c->idle_since_us = io_loop_now(w->loop);
     list_push_front(&pool->conns, &c->link);
     pool->count++;
@@ -185,7 +194,7 @@ void pool_purge(struct worker *w, bool all)
 
             if (!all && (delay_us < 0 || now - oldest->idle_since_us < (uint64_t)delay_us))
                 break;
-            pool_close(oldest, false);
+            pool_close_idle(oldest);
         }
     }
 }

@@ -48,7 +48,7 @@ static void kill_message(struct io_message *m)
     struct server_kill *kill = LIST_ENTRY(m, struct server_kill, message);
 
     atomic_store(&kill->posted, false);
-    LIST_FOR_EACH_SAFE (item, following, &kill->worker->sessions) {
+    LIST_FOR_EACH_SAFE(item, following, &kill->worker->sessions) {
         struct session *s = LIST_ENTRY(item, struct session, link);
 
         if (!s->txn || !s->txn->has_slot || s->txn->server != kill->server)
@@ -75,11 +75,12 @@ static void kill_sessions(struct server *s, char cause)
 
 /* --- the word that traffic reads -------------------------------------------------------------- */
 
-struct server_change { /* what a change of state brought about, for the log line */
-    unsigned active, backup;   /* usable servers now */
-    unsigned requeued, queued; /* sessions sent to look for another server, and those left in the queue */
+struct server_change {       /* what a change of state brought about, for the log line */
+    unsigned active, backup; /* usable servers now */
+    unsigned requeued,
+        queued; /* sessions sent to look for another server, and those left in the queue */
     unsigned served;
-    bool lost_last;            /* the backend had a usable server and has none now */
+    bool lost_last; /* the backend had a usable server and has none now */
 };
 
 static enum server_state derive_state(const struct server *s)
@@ -117,8 +118,9 @@ static void apply_marks(struct server *s, enum server_state before, enum server_
 
     if (is_down(now) && !is_down(before) && s->cfg->on_marked_down == CFG_SHUTDOWN_SESSIONS)
         kill_sessions(s, 'D');
-    if (now != SERVER_UP || before == SERVER_UP || s->cfg->on_marked_up != CFG_SHUTDOWN_BACKUP_SESSIONS ||
-        s->cfg->backup || !server_is_usable(s))
+    if (now != SERVER_UP || before == SERVER_UP ||
+        s->cfg->on_marked_up != CFG_SHUTDOWN_BACKUP_SESSIONS || s->cfg->backup ||
+        !server_is_usable(s))
         return;
     for (int i = 0; i < p->server_count; i++)
         if (p->servers[i]->cfg->backup)
@@ -129,7 +131,8 @@ static void apply_marks(struct server *s, enum server_state before, enum server_
 static struct server_change apply_state(struct server *s)
 {
     struct proxy *p = s->backend;
-    enum server_state before = (enum server_state)atomic_load_explicit(&s->state, memory_order_relaxed);
+    enum server_state before =
+        (enum server_state)atomic_load_explicit(&s->state, memory_order_relaxed);
     enum server_state now = derive_state(s);
     bool had_usable = server_count_usable(p, false) + server_count_usable(p, true) > 0;
     unsigned waiting = atomic_load(&p->queued);
@@ -170,16 +173,18 @@ static void log_empty_backend(struct proxy *p, const struct server_change *chang
 }
 
 /* "Server be/srv WHAT. 0 active and 0 backup servers left. …", and the alarm when it was the last. */
-static void log_left(struct server *s, enum log_level level, const char *what, const struct server_change *change)
+static void log_left(struct server *s, enum log_level level, const char *what,
+                     const struct server_change *change)
 {
     struct proxy *p = s->backend;
 
-    proxy_log_notice(p, level,
-                     "%sServer %.*s/%.*s %s. %u active and %u backup servers left.%s %u sessions active, %u requeued, "
-                     "%u remaining in queue.",
-                     backup_word(s), STR_FMT(p->name), STR_FMT(s->name), what, change->active, change->backup,
-                     change->active == 0 && change->backup > 0 ? " Running on backup." : "", change->served,
-                     change->requeued, change->queued);
+    proxy_log_notice(
+        p, level,
+        "%sServer %.*s/%.*s %s. %u active and %u backup servers left.%s %u sessions active, %u requeued, "
+        "%u remaining in queue.",
+        backup_word(s), STR_FMT(p->name), STR_FMT(s->name), what, change->active, change->backup,
+        change->active == 0 && change->backup > 0 ? " Running on backup." : "", change->served,
+        change->requeued, change->queued);
     log_empty_backend(p, change);
 }
 
@@ -187,12 +192,13 @@ static void log_online(struct server *s, const char *what, const struct server_c
 {
     struct proxy *p = s->backend;
 
-    proxy_log_notice(p, LOG_LEVEL_NOTICE,
-                     "%sServer %.*s/%.*s %s. %u active and %u backup servers online.%s %u sessions requeued, "
-                     "%u total in queue.",
-                     backup_word(s), STR_FMT(p->name), STR_FMT(s->name), what, change->active, change->backup,
-                     change->active == 0 && change->backup > 0 ? " Running on backup." : "", change->requeued,
-                     change->queued);
+    proxy_log_notice(
+        p, LOG_LEVEL_NOTICE,
+        "%sServer %.*s/%.*s %s. %u active and %u backup servers online.%s %u sessions requeued, "
+        "%u total in queue.",
+        backup_word(s), STR_FMT(p->name), STR_FMT(s->name), what, change->active, change->backup,
+        change->active == 0 && change->backup > 0 ? " Running on backup." : "", change->requeued,
+        change->queued);
     log_empty_backend(p, change);
 }
 
@@ -280,7 +286,8 @@ void server_admin_set(struct server *s, unsigned bit, const char *suffix)
 {
     unsigned kind = bit & SERVER_ADMIN_ANY_MAINT ? SERVER_ADMIN_ANY_MAINT : SERVER_ADMIN_ANY_DRAIN;
     bool already = server_admin(s, kind);
-    bool was_draining = server_op(s) == SERVER_OP_STOPPING || server_admin(s, SERVER_ADMIN_ANY_DRAIN);
+    bool was_draining =
+        server_op(s) == SERVER_OP_STOPPING || server_admin(s, SERVER_ADMIN_ANY_DRAIN);
 
     atomic_fetch_or(&s->admin, bit);
     if (already)
@@ -301,10 +308,12 @@ static void leave_maint(struct server *s, bool forced)
         check_resume(s->check);
     apply_state(s);
     snprintf(what, sizeof(what), "is %s/%s (leaving %smaintenance)",
-             server_op(s) == SERVER_OP_STOPPED ? "DOWN" : "UP", draining ? "DRAIN" : "READY", forced ? "forced " : "");
+             server_op(s) == SERVER_OP_STOPPED ? "DOWN" : "UP", draining ? "DRAIN" : "READY",
+             forced ? "forced " : "");
     log_plain(s, what);
     if (draining)
-        log_plain(s, server_admin(s, SERVER_ADMIN_DRAIN) ? "remains in forced drain mode" : "remains in drain mode");
+        log_plain(s, server_admin(s, SERVER_ADMIN_DRAIN) ? "remains in forced drain mode"
+                                                         : "remains in drain mode");
     for (struct server *t = s->trackers; t; t = t->next_tracker)
         server_admin_clear(t, SERVER_ADMIN_INHERITED_MAINT, "");
 }
@@ -315,8 +324,9 @@ static void leave_drain(struct server *s, bool forced, const char *suffix)
 
     if (!server_admin(s, SERVER_ADMIN_ANY_MAINT)) {
         apply_state(s);
-        snprintf(what, sizeof(what), "is %s (leaving %sdrain)%s", server_op(s) == SERVER_OP_STOPPED ? "DOWN" : "UP",
-                 forced ? "forced " : "", suffix);
+        snprintf(what, sizeof(what), "is %s (leaving %sdrain)%s",
+                 server_op(s) == SERVER_OP_STOPPED ? "DOWN" : "UP", forced ? "forced " : "",
+                 suffix);
         log_plain(s, what);
     }
     via(s, followed);
@@ -331,14 +341,16 @@ void server_admin_clear(struct server *s, unsigned bit, const char *suffix)
 
     if (!server_admin(s, bit))
         return;
-    atomic_fetch_and(&s->admin, ~(bit & SERVER_ADMIN_MAINT ? bit | SERVER_ADMIN_CONFIG_MAINT : bit));
+    atomic_fetch_and(&s->admin,
+                     ~(bit & SERVER_ADMIN_MAINT ? bit | SERVER_ADMIN_CONFIG_MAINT : bit));
     if (maint && server_admin(s, SERVER_ADMIN_ANY_MAINT))
         log_plain(s, server_admin(s, SERVER_ADMIN_MAINT) ? "remains in forced maintenance"
                                                          : "remains in maintenance");
     else if (maint)
         leave_maint(s, forced);
     else if (server_admin(s, SERVER_ADMIN_ANY_DRAIN))
-        log_plain(s, server_admin(s, SERVER_ADMIN_DRAIN) ? "remains in forced drain mode" : "remains in drain mode");
+        log_plain(s, server_admin(s, SERVER_ADMIN_DRAIN) ? "remains in forced drain mode"
+                                                         : "remains in drain mode");
     else
         leave_drain(s, forced, suffix);
 }
@@ -427,7 +439,8 @@ int server_states_build(struct proxy *backend)
             atomic_fetch_or(&s->admin, SERVER_ADMIN_MAINT | SERVER_ADMIN_CONFIG_MAINT);
         if (s->track && track_build(s) != 0)
             rc = SP_EINVAL;
-        atomic_store(&s->op, server_admin(s, SERVER_ADMIN_ANY_MAINT) ? SERVER_OP_STOPPED : SERVER_OP_RUNNING);
+        atomic_store(&s->op, server_admin(s, SERVER_ADMIN_ANY_MAINT) ? SERVER_OP_STOPPED
+                                                                     : SERVER_OP_RUNNING);
         atomic_store(&s->state, (int)derive_state(s));
         if (kills_build(s) != 0)
             return SP_ENOMEM;

@@ -298,10 +298,11 @@ static void session_drop_server(struct session *s, bool reusable)
         pool_drop_kept(s);
         c->keeper = s;
         s->kept = c;
-    } else if (reusable)
+    } else if (reusable) {
         pool_give(c);
-    else
+    } else {
         pool_close(c, false);
+    }
 }
 
 /* Counts by status, logs, gives everything back that the transaction held, except the server connection. */

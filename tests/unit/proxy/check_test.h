@@ -27,7 +27,7 @@ struct fixture {
     struct arena arena; /* of the messages */
     struct diag diag;
     struct app *app;
-    char line[2048];    /* the log line read last */
+    char line[2048]; /* the log line read last */
 };
 
 static inline int fixture_setup(void **state)
@@ -73,10 +73,12 @@ static inline int fixture_teardown(void **state)
 /* Builds; messages are in f->diag. "@LOG@" in the text stands for the socket's path. */
 static inline void fixture_try(struct fixture *f, const char *text)
 {
-    static const struct cfg_environment env = {.program_version = "0.1.0", .compatible_version = "3.2.0"};
+    static const struct cfg_environment env = {.program_version = "0.1.0",
+                                               .compatible_version = "3.2.0"};
     const char *mark = strstr(text, "@LOG@");
-    char *config = mark ? arena_printf(&f->arena, "%.*s%s%s", (int)(mark - text), text, f->log_path, mark + 5)
-                        : arena_cstr(&f->arena, text);
+    char *config =
+        mark ? arena_printf(&f->arena, "%.*s%s%s", (int)(mark - text), text, f->log_path, mark + 5)
+             : arena_cstr(&f->arena, text);
     struct cfg_model *model;
 
     model = cfg_load_text("test.cfg", str_of(config), &env, &f->diag);
@@ -102,7 +104,8 @@ static inline void fixture_build(struct fixture *f, const char *text)
     assert_int_equal(app_open(f->app, &f->diag), 0);
 }
 
-static inline struct server *fixture_server(const struct fixture *f, const char *backend, const char *name)
+static inline struct server *fixture_server(const struct fixture *f, const char *backend,
+                                            const char *name)
 {
     const struct proxy *p = map_get(&f->app->backends, str_of(backend));
 
@@ -165,6 +168,16 @@ static inline void fixture_expect_nothing(struct fixture *f)
 
     if (line)
         fail_msg("unexpected log line \"%s\"", line);
+}
+
+/* A check has ended so. */
+static inline void fixture_apply(struct check *c, enum check_code code, int status,
+                                 const char *info)
+{
+    struct check_outcome o = {.code = code, .status_code = status, .duration_ms = 1};
+
+    check_info_set(o.info, str_of(info));
+    check_apply(c, &o);
 }
 
 #endif

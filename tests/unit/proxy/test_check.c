@@ -23,7 +23,8 @@ static void test_refused_lines(void **state)
     } rows[] = {
         {"option httpchk\n http-check foo", "'http-check foo': 'foo' is unknown"},
         {"option httpchk\n http-check exspect status 200", "did you mean 'expect'?"},
-        {"option httpchk\n http-check set-var(check.x) int(1)", "variables of checks are known to HAProxy and not supported"},
+        {"option httpchk\n http-check set-var(check.x) int(1)",
+         "variables of checks are known to HAProxy and not supported"},
         {"option httpchk\n http-check expect", "a pattern is missing"},
         {"option httpchk\n http-check expect status", "'status' expects an argument"},
         {"option httpchk\n http-check expect status abc", "'abc' is not a status"},
@@ -32,9 +33,12 @@ static void test_refused_lines(void **state)
         {"option httpchk\n http-check expect binary 00", "'binary' is unknown"},
         {"option httpchk\n http-check expect rstring (", "'(' is not a regular expression"},
         {"option httpchk\n http-check expect hdr foo", "'hdr' expects 'name' or 'name-lf'"},
-        {"option httpchk\n http-check expect hdr name -m foo x", "'-m' expects str, beg, end, sub or reg, not 'foo'"},
-        {"option httpchk\n http-check expect hdr name-lf -m reg x", "does not take regular expressions"},
-        {"option httpchk\n http-check expect min-recv x string a", "'min-recv' expects a number of bytes"},
+        {"option httpchk\n http-check expect hdr name -m foo x",
+         "'-m' expects str, beg, end, sub or reg, not 'foo'"},
+        {"option httpchk\n http-check expect hdr name-lf -m reg x",
+         "does not take regular expressions"},
+        {"option httpchk\n http-check expect min-recv x string a",
+         "'min-recv' expects a number of bytes"},
         {"option httpchk\n http-check expect ok-status L7STS string a",
          "'ok-status' expects one of L7OK L7OKC L6OK L4OK, not 'L7STS'"},
         {"option httpchk\n http-check send meth G@T", "'G@T' is not an HTTP method"},
@@ -43,17 +47,23 @@ static void test_refused_lines(void **state)
         {"option httpchk\n http-check send hdr a@b c", "'a@b' is not the name of a header field"},
         {"option httpchk\n http-check send hdr a", "'a' expects an argument"},
         {"option httpchk\n http-check connect port 70000", "'70000' is not a port"},
-        {"option httpchk\n http-check connect via-socks4", "'via-socks4' is known to HAProxy and not supported"},
-        {"option httpchk\n http-check connect proto h2", "'proto h2' is known to HAProxy and not supported"},
-        {"option httpchk\n http-check expect status 200\n http-check connect", "the first rule must be one"},
+        {"option httpchk\n http-check connect via-socks4",
+         "'via-socks4' is known to HAProxy and not supported"},
+        {"option httpchk\n http-check connect proto h2",
+         "'proto h2' is known to HAProxy and not supported"},
+        {"option httpchk\n http-check expect status 200\n http-check connect",
+         "the first rule must be one"},
         {"option httpchk\n http-check send-state x", "unexpected argument 'x'"},
         {"option tcp-check\n tcp-check send", "'send' expects an argument"},
-        {"option tcp-check\n tcp-check send-binary 4", "expected an even number of hexadecimal digits"},
-        {"option tcp-check\n tcp-check send-octets 41", "expected send, send-lf, send-binary or send-binary-lf"},
+        {"option tcp-check\n tcp-check send-binary 4",
+         "expected an even number of hexadecimal digits"},
+        {"option tcp-check\n tcp-check send-octets 41",
+         "expected send, send-lf, send-binary or send-binary-lf"},
         {"option tcp-check\n tcp-check send a b", "'b' is unknown; expected comment"},
         {"option tcp-check\n tcp-check expect status 200", "'status' is unknown"},
         {"option tcp-check\n tcp-check expect string-lf %[nofetch]", "nofetch"},
-        {"option tcp-check\n tcp-check connect addr 1.2.3.4:1-5", "'1.2.3.4:1-5' is not an address to connect to"},
+        {"option tcp-check\n tcp-check connect addr 1.2.3.4:1-5",
+         "'1.2.3.4:1-5' is not an address to connect to"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -61,9 +71,11 @@ static void test_refused_lines(void **state)
 
         assert_int_equal(fixture_setup(state), 0);
         f = *state;
-        fixture_try(f, arena_printf(&f->arena, HEAD "backend b\n %s\n server s 127.0.0.1:1 check\n", rows[i].lines));
+        fixture_try(f, arena_printf(&f->arena, HEAD "backend b\n %s\n server s 127.0.0.1:1 check\n",
+                                    rows[i].lines));
         if (!strstr(fixture_first_error(f), rows[i].error))
-            fail_msg("%s: \"%s\" does not hold \"%s\"", rows[i].lines, fixture_first_error(f), rows[i].error);
+            fail_msg("%s: \"%s\" does not hold \"%s\"", rows[i].lines, fixture_first_error(f),
+                     rows[i].error);
         fixture_teardown(state);
     }
 }
@@ -74,10 +86,13 @@ static void test_refused_servers(void **state)
         const char *servers, *error;
     } rows[] = {
         {"server s 127.0.0.1 check", "there is no port to check"},
-        {"server s 127.0.0.1:1 check check-proto h2", "'check-proto h2' is known to HAProxy and not supported"},
+        {"server s 127.0.0.1:1 check check-proto h2",
+         "'check-proto h2' is known to HAProxy and not supported"},
         {"server s 127.0.0.1:1 track t\n server t 127.0.0.1:1", "has no 'check' of its own"},
-        {"server s 127.0.0.1:1 track t\n server t 127.0.0.1:1 track s", "it tracks itself in the end"},
-        {"server s 127.0.0.1:1 check track t\n server t 127.0.0.1:1 check", "'track' and 'check' exclude each other"},
+        {"server s 127.0.0.1:1 track t\n server t 127.0.0.1:1 track s",
+         "it tracks itself in the end"},
+        {"server s 127.0.0.1:1 check track t\n server t 127.0.0.1:1 check",
+         "'track' and 'check' exclude each other"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -87,7 +102,8 @@ static void test_refused_servers(void **state)
         f = *state;
         fixture_try(f, arena_printf(&f->arena, HEAD "backend b\n %s\n", rows[i].servers));
         if (!strstr(fixture_first_error(f), rows[i].error))
-            fail_msg("%s: \"%s\" does not hold \"%s\"", rows[i].servers, fixture_first_error(f), rows[i].error);
+            fail_msg("%s: \"%s\" does not hold \"%s\"", rows[i].servers, fixture_first_error(f),
+                     rows[i].error);
         fixture_teardown(state);
     }
 }
@@ -97,13 +113,15 @@ static void test_implied_steps(void **state)
     struct fixture *f = *state;
     const struct check_script *script;
 
-    fixture_build(f, HEAD "backend b\n server s 127.0.0.1:1 check\n"
-                          "backend h\n option httpchk\n server s 127.0.0.1:1 check\n"
-                          "backend t\n option tcp-check\n tcp-check comment one\n tcp-check expect string a\n"
-                          " server s 127.0.0.1:1 check\n"
-                          "backend x\n option ssl-hello-chk\n server s 127.0.0.1:1 check\n"
-                          "backend c\n option httpchk\n http-check connect port 2\n http-check expect status 200\n"
-                          " http-check connect port 3\n http-check send uri /b\n server s 127.0.0.1:1 check\n");
+    fixture_build(
+        f, HEAD
+        "backend b\n server s 127.0.0.1:1 check\n"
+        "backend h\n option httpchk\n server s 127.0.0.1:1 check\n"
+        "backend t\n option tcp-check\n tcp-check comment one\n tcp-check expect string a\n"
+        " server s 127.0.0.1:1 check\n"
+        "backend x\n option ssl-hello-chk\n server s 127.0.0.1:1 check\n"
+        "backend c\n option httpchk\n http-check connect port 2\n http-check expect status 200\n"
+        " http-check connect port 3\n http-check send uri /b\n server s 127.0.0.1:1 check\n");
     script = only_check(f)->script;
     assert_int_equal(script->count, 1);
     assert_true(script->steps[0].u.connect.use_server);
@@ -122,8 +140,10 @@ static void test_implied_steps(void **state)
     script = fixture_server(f, "x", "s")->check->script;
     assert_int_equal(script->count, 3);
     assert_memory_equal(script->steps[1].u.send.data.ptr, "\x16\x03\x00\x00", 4);
-    assert_int_equal((unsigned char)script->steps[1].u.send.data.ptr[4], script->steps[1].u.send.data.len - 5);
-    assert_int_equal((unsigned char)script->steps[1].u.send.data.ptr[8], script->steps[1].u.send.data.len - 9);
+    assert_int_equal((unsigned char)script->steps[1].u.send.data.ptr[4],
+                     script->steps[1].u.send.data.len - 5);
+    assert_int_equal((unsigned char)script->steps[1].u.send.data.ptr[8],
+                     script->steps[1].u.send.data.len - 9);
 
     script = fixture_server(f, "c", "s")->check->script;
     assert_int_equal(script->count, 6);
@@ -153,7 +173,8 @@ static void test_targets(void **state)
 
         assert_int_equal(fixture_setup(state), 0);
         f = *state;
-        fixture_build(f, arena_printf(&f->arena, HEAD "backend b\n server s 10.0.0.1:80 check %s\n", rows[i].options));
+        fixture_build(f, arena_printf(&f->arena, HEAD "backend b\n server s 10.0.0.1:80 check %s\n",
+                                      rows[i].options));
         addr_text(&only_check(f)->address, text);
         assert_string_equal(text, rows[i].target);
         assert_int_equal(only_check(f)->send_proxy, rows[i].send_proxy);
@@ -163,7 +184,8 @@ static void test_targets(void **state)
 
 static void test_use_tls(void **state)
 {
-    struct cfg_line line = {.kind = CFG_LINE_TCP_CHECK, .argc = 2, .argv = (char *[]){"connect", "ssl", NULL}};
+    struct cfg_line line = {
+        .kind = CFG_LINE_TCP_CHECK, .argc = 2, .argv = (char *[]){"connect", "ssl", NULL}};
     struct cfg_proxy cfg = {.lines = &line, .check_type = CFG_CHECK_TCP_SCRIPT};
 
     (void)state;
@@ -185,7 +207,8 @@ static void test_requests(void **state)
         {"option httpchk", "OPTIONS / HTTP/1.0\r\n\r\n"},
         {"option httpchk /x", "OPTIONS /x HTTP/1.0\r\n\r\n"},
         {"option httpchk GET /x HTTP/1.1", "GET /x HTTP/1.1\r\nconnection: close\r\n\r\n"},
-        {"option httpchk GET /x HTTP/1.1 www", "GET /x HTTP/1.1\r\nHost: www\r\nconnection: close\r\n\r\n"},
+        {"option httpchk GET /x HTTP/1.1 www",
+         "GET /x HTTP/1.1\r\nHost: www\r\nconnection: close\r\n\r\n"},
         {"option httpchk GET /x HTTP/1.1\\r\\nHost:\\ foo\\r\\nX-Y:\\ z",
          "GET /x HTTP/1.1\r\nHost: foo\r\nX-Y: z\r\nconnection: close\r\n\r\n"},
         {"option httpchk OPTIONS * HTTP/1.1\n http-check send hdr Host www",
@@ -198,7 +221,8 @@ static void test_requests(void **state)
          "hdr Y %[var(txn.none)] hdr content-length 9 hdr transfer-encoding chunked body-lf <%[be_name]>",
          "POST /b/s HTTP/1.0\r\nX: 1\r\ncontent-length: 3\r\n\r\n<b>"},
         {"option httpchk\n http-check send uri-lf %[var(txn.none)]", "OPTIONS / HTTP/1.0\r\n\r\n"},
-        {"option httpchk\n http-check send uri-lf /a%[str(' ')]b", "OPTIONS /a%20b HTTP/1.0\r\n\r\n"},
+        {"option httpchk\n http-check send uri-lf /a%[str(' ')]b",
+         "OPTIONS /a%20b HTTP/1.0\r\n\r\n"},
         {"option httpchk\n http-check send meth GET uri http://a/x?y=1 ver HTTP/1.1 hdr Host b",
          "GET http://b/x?y=1 HTTP/1.1\r\nHost: b\r\nconnection: close\r\n\r\n"},
         {"option httpchk\n http-check send-state",
@@ -208,27 +232,32 @@ static void test_requests(void **state)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[2048], shown[1024];
-        struct buf out = {.mem = text, .size = sizeof text}, status = {.mem = shown, .size = sizeof shown};
+        struct buf out = {.mem = text, .size = sizeof text},
+                   status = {.mem = shown, .size = sizeof shown};
         struct fixture *f;
         struct rules_ctx ctx;
         struct check *c;
 
         assert_int_equal(fixture_setup(state), 0);
         f = *state;
-        fixture_build(f, arena_printf(&f->arena, "global\n node here\n" HEAD "backend b\n %s\n"
-                                                 " server s 10.0.0.1:80 check weight 5\n", rows[i].lines));
+        fixture_build(f, arena_printf(&f->arena,
+                                      "global\n node here\n" HEAD "backend b\n %s\n"
+                                      " server s 10.0.0.1:80 check weight 5\n",
+                                      rows[i].lines));
         c = only_check(f);
         ctx = check_rules_ctx(c);
         if (c->script->send_state)
             check_http_state(c, &status);
-        assert_int_equal(check_http_request(&c->script->steps[1].u.send, &ctx, buf_str(&status), &out), 0);
+        assert_int_equal(
+            check_http_request(&c->script->steps[1].u.send, &ctx, buf_str(&status), &out), 0);
         if (!str_eq(buf_str(&out), str_of(rows[i].request)))
             fail_msg("%s: \"%.*s\"", rows[i].lines, STR_FMT(buf_str(&out)));
         for (uint32_t room = 0; room < buf_len(&out); room += 7) {
             struct buf small = {.mem = shown, .size = room};
 
-            assert_int_equal(check_http_request(&c->script->steps[1].u.send, &ctx, STR_NULL, &small),
-                             c->script->send_state && room > 22 ? 0 : SP_ETOOBIG);
+            assert_int_equal(
+                check_http_request(&c->script->steps[1].u.send, &ctx, STR_NULL, &small),
+                c->script->send_state && room > 22 ? 0 : SP_ETOOBIG);
         }
         arena_release(&c->scratch);
         fixture_teardown(state);
@@ -290,8 +319,10 @@ static void test_match_bytes(void **state)
 
         assert_int_equal(fixture_setup(state), 0);
         f = *state;
-        fixture_build(f, arena_printf(&f->arena, HEAD "backend b\n option tcp-check\n tcp-check expect %s\n"
-                                                 " server s 127.0.0.1:1 check\n", rows[i].expect));
+        fixture_build(f, arena_printf(&f->arena,
+                                      HEAD "backend b\n option tcp-check\n tcp-check expect %s\n"
+                                           " server s 127.0.0.1:1 check\n",
+                                      rows[i].expect));
         c = only_check(f);
         ctx = check_rules_ctx(c);
         answer = check_match_data(last_expect(c), &ctx, str_of(rows[i].data), rows[i].last);
@@ -350,8 +381,12 @@ static void test_match_head(void **state)
     static const struct str fields[][2] = {
         {STR("X-Test1"), STR("true, next value")},
         {STR("x-test2"), STR("true, begin-value, value-end, value-sub-string, value-reg-123ABC")},
-        {STR("x-begin-test"), STR("1")}, {STR("x-test-end"), STR("1")}, {STR("x-sub-test"), STR("1")},
-        {STR("x-reg-test1"), STR("1")}, {STR("x-hdr-name"), STR("x-test1")}, {STR("x-copy"), STR("x-test1")},
+        {STR("x-begin-test"), STR("1")},
+        {STR("x-test-end"), STR("1")},
+        {STR("x-sub-test"), STR("1")},
+        {STR("x-reg-test1"), STR("1")},
+        {STR("x-hdr-name"), STR("x-test1")},
+        {STR("x-copy"), STR("x-test1")},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -362,8 +397,10 @@ static void test_match_head(void **state)
 
         assert_int_equal(fixture_setup(state), 0);
         f = *state;
-        fixture_build(f, arena_printf(&f->arena, HEAD "backend b\n option httpchk\n http-check expect %s\n"
-                                                 " server s 127.0.0.1:1 check\n", rows[i].expect));
+        fixture_build(f, arena_printf(&f->arena,
+                                      HEAD "backend b\n option httpchk\n http-check expect %s\n"
+                                           " server s 127.0.0.1:1 check\n",
+                                      rows[i].expect));
         c = only_check(f);
         http_msg_init(&c->response, &f->arena);
         c->response.flags = HTTP_MSG_RESPONSE;
@@ -391,8 +428,9 @@ static void test_reasons(void **state)
     (void)state;
     check_info_set(o.info, STR("a \"b\"\r\n\xff"));
     check_reason(&o, text, sizeof text);
-    assert_string_equal(text, "reason: Layer7 wrong status, code: 500, info: \"a <22>b<22><0D><0A><FF>\", "
-                              "check duration: 3ms");
+    assert_string_equal(
+        text, "reason: Layer7 wrong status, code: 500, info: \"a <22>b<22><0D><0A><FF>\", "
+              "check duration: 3ms");
     o = (struct check_outcome){.code = CHECK_L7RSP, .status_code = 200, .duration_ms = -1};
     check_reason(&o, text, sizeof text);
     assert_string_equal(text, "reason: Layer7 invalid response");
@@ -435,65 +473,75 @@ static void test_shown(void **state)
 
 /* --- health ------------------------------------------------------------------------------------ */
 
-static void apply(struct check *c, enum check_code code, int status, const char *info)
-{
-    struct check_outcome o = {.code = code, .status_code = status, .duration_ms = 1};
-
-    check_info_set(o.info, str_of(info));
-    check_apply(c, &o);
-}
-
 static void test_health_and_log(void **state)
 {
     struct fixture *f = *state;
     struct server *s;
     struct check *c;
 
-    fixture_build(f, HEAD " log @LOG@ daemon\n option log-health-checks\n"
-                          "backend b\n server s 127.0.0.1:1 check inter 2s fastinter 1s downinter 5s\n");
+    fixture_build(f, HEAD
+                  " log @LOG@ daemon\n option log-health-checks\n"
+                  "backend b\n server s 127.0.0.1:1 check inter 2s fastinter 1s downinter 5s\n");
     c = only_check(f);
     s = c->server;
     assert_int_equal(check_interval_us(c), 1000000); /* not checked yet */
-    apply(c, CHECK_L4OK, 0, "");
-    fixture_expect(f, "notice Health check for server b/s succeeded, reason: Layer4 check passed, check duration: 1ms, "
-                      "status: 3/3 UP.");
+    fixture_apply(c, CHECK_L4OK, 0, "");
+    fixture_expect(
+        f,
+        "notice Health check for server b/s succeeded, reason: Layer4 check passed, check duration: 1ms, "
+        "status: 3/3 UP.");
     assert_int_equal(check_interval_us(c), 2000000);
-    apply(c, CHECK_L4OK, 0, "");
+    fixture_apply(c, CHECK_L4OK, 0, "");
     fixture_expect_nothing(f); /* nothing has changed */
-    apply(c, CHECK_L7STS, 500, "Oh no");
-    fixture_expect(f, "notice Health check for server b/s failed, reason: Layer7 wrong status, code: 500, info: \"Oh no\", "
-                      "check duration: 1ms, status: 2/3 UP.");
+    fixture_apply(c, CHECK_L7STS, 500, "Oh no");
+    fixture_expect(
+        f,
+        "notice Health check for server b/s failed, reason: Layer7 wrong status, code: 500, info: \"Oh no\", "
+        "check duration: 1ms, status: 2/3 UP.");
     assert_int_equal(check_interval_us(c), 1000000);
-    apply(c, CHECK_L4CON, 0, "");
-    fixture_expect(f, "notice Health check for server b/s failed, reason: Layer4 connection problem, check duration: 1ms, "
-                      "status: 1/3 UP.");
+    fixture_apply(c, CHECK_L4CON, 0, "");
+    fixture_expect(
+        f,
+        "notice Health check for server b/s failed, reason: Layer4 connection problem, check duration: 1ms, "
+        "status: 1/3 UP.");
     assert_true(server_is_usable(s));
-    apply(c, CHECK_L4CON, 0, "");
-    fixture_expect(f, "notice Health check for server b/s failed, reason: Layer4 connection problem, check duration: 1ms, "
-                      "status: 0/2 DOWN.");
-    fixture_expect(f, "alert Server b/s is DOWN. 0 active and 0 backup servers left. 0 sessions active, 0 requeued, "
-                      "0 remaining in queue.");
+    fixture_apply(c, CHECK_L4CON, 0, "");
+    fixture_expect(
+        f,
+        "notice Health check for server b/s failed, reason: Layer4 connection problem, check duration: 1ms, "
+        "status: 0/2 DOWN.");
+    fixture_expect(
+        f,
+        "alert Server b/s is DOWN. 0 active and 0 backup servers left. 0 sessions active, 0 requeued, "
+        "0 remaining in queue.");
     fixture_expect(f, "emerg backend b has no server available!");
     assert_false(server_is_usable(s));
     assert_int_equal(atomic_load(&s->check_failures), 3);
     assert_int_equal(atomic_load(&s->down_count), 1);
     assert_int_equal(check_interval_us(c), 5000000);
-    apply(c, CHECK_L4CON, 0, "");
+    fixture_apply(c, CHECK_L4CON, 0, "");
     fixture_expect_nothing(f);
-    apply(c, CHECK_L4OK, 0, "");
-    fixture_expect(f, "notice Health check for server b/s succeeded, reason: Layer4 check passed, check duration: 1ms, "
-                      "status: 1/2 DOWN.");
+    fixture_apply(c, CHECK_L4OK, 0, "");
+    fixture_expect(
+        f,
+        "notice Health check for server b/s succeeded, reason: Layer4 check passed, check duration: 1ms, "
+        "status: 1/2 DOWN.");
     assert_int_equal(check_interval_us(c), 1000000);
-    apply(c, CHECK_L4CON, 0, ""); /* back to nothing */
-    fixture_expect(f, "notice Health check for server b/s failed, reason: Layer4 connection problem, check duration: 1ms, "
-                      "status: 0/2 DOWN.");
-    apply(c, CHECK_L4OK, 0, "");
+    fixture_apply(c, CHECK_L4CON, 0, ""); /* back to nothing */
+    fixture_expect(
+        f,
+        "notice Health check for server b/s failed, reason: Layer4 connection problem, check duration: 1ms, "
+        "status: 0/2 DOWN.");
+    fixture_apply(c, CHECK_L4OK, 0, "");
     fixture_next_line(f, 1000);
-    apply(c, CHECK_L4OK, 0, "");
-    fixture_expect(f, "notice Health check for server b/s succeeded, reason: Layer4 check passed, check duration: 1ms, "
-                      "status: 3/3 UP.");
-    fixture_expect(f, "notice Server b/s is UP. 1 active and 0 backup servers online. 0 sessions requeued, "
-                      "0 total in queue.");
+    fixture_apply(c, CHECK_L4OK, 0, "");
+    fixture_expect(
+        f,
+        "notice Health check for server b/s succeeded, reason: Layer4 check passed, check duration: 1ms, "
+        "status: 3/3 UP.");
+    fixture_expect(
+        f, "notice Server b/s is UP. 1 active and 0 backup servers online. 0 sessions requeued, "
+           "0 total in queue.");
     fixture_expect_nothing(f);
     assert_true(server_is_usable(s));
 }
@@ -503,21 +551,29 @@ static void test_log_without_option(void **state)
     struct fixture *f = *state;
     struct check *c;
 
-    fixture_build(f, HEAD " log @LOG@ daemon\nlisten b\n server s 127.0.0.1:1 check\n server t 127.0.0.1:1 backup check\n");
+    fixture_build(
+        f, HEAD
+        " log @LOG@ daemon\nlisten b\n server s 127.0.0.1:1 check\n server t 127.0.0.1:1 backup check\n");
     c = only_check(f);
-    apply(c, CHECK_L4CON, 0, "ECONNREFUSED returned by OS (Connection refused)");
-    fixture_expect(f, "alert Server b/s is DOWN, reason: Layer4 connection problem, info: \"ECONNREFUSED returned by OS "
-                      "(Connection refused)\", check duration: 1ms. 0 active and 1 backup servers left. Running on backup. "
-                      "0 sessions active, 0 requeued, 0 remaining in queue.");
+    fixture_apply(c, CHECK_L4CON, 0, "ECONNREFUSED returned by OS (Connection refused)");
+    fixture_expect(
+        f,
+        "alert Server b/s is DOWN, reason: Layer4 connection problem, info: \"ECONNREFUSED returned by OS "
+        "(Connection refused)\", check duration: 1ms. 0 active and 1 backup servers left. Running on backup. "
+        "0 sessions active, 0 requeued, 0 remaining in queue.");
     fixture_expect_nothing(f);
-    apply(fixture_server(f, "b", "t")->check, CHECK_L4TOUT, 0, "");
-    fixture_expect(f, "alert Backup Server b/t is DOWN, reason: Layer4 timeout, check duration: 1ms. 0 active and 0 backup "
-                      "servers left. 0 sessions active, 0 requeued, 0 remaining in queue.");
+    fixture_apply(fixture_server(f, "b", "t")->check, CHECK_L4TOUT, 0, "");
+    fixture_expect(
+        f,
+        "alert Backup Server b/t is DOWN, reason: Layer4 timeout, check duration: 1ms. 0 active and 0 backup "
+        "servers left. 0 sessions active, 0 requeued, 0 remaining in queue.");
     fixture_expect(f, "emerg proxy b has no server available!");
-    apply(c, CHECK_L4OK, 0, "");
-    apply(c, CHECK_L4OK, 0, "");
-    fixture_expect(f, "notice Server b/s is UP, reason: Layer4 check passed, check duration: 1ms. 1 active and 0 backup "
-                      "servers online. 0 sessions requeued, 0 total in queue.");
+    fixture_apply(c, CHECK_L4OK, 0, "");
+    fixture_apply(c, CHECK_L4OK, 0, "");
+    fixture_expect(
+        f,
+        "notice Server b/s is UP, reason: Layer4 check passed, check duration: 1ms. 1 active and 0 backup "
+        "servers online. 0 sessions requeued, 0 total in queue.");
 }
 
 static void test_conditional(void **state)
@@ -525,44 +581,60 @@ static void test_conditional(void **state)
     struct fixture *f = *state;
     struct check *c;
 
-    fixture_build(f, HEAD " log @LOG@ daemon\nbackend b\n option httpchk\n http-check disable-on-404\n"
-                          " server s 127.0.0.1:1 check\n server t 127.0.0.1:1 track s\n");
+    fixture_build(f,
+                  HEAD " log @LOG@ daemon\nbackend b\n option httpchk\n http-check disable-on-404\n"
+                       " server s 127.0.0.1:1 check\n server t 127.0.0.1:1 track s\n");
     c = only_check(f);
-    apply(c, CHECK_L7OKC, 404, "");
-    fixture_expect(f, "notice Server b/s is stopping, reason: Layer7 check conditionally passed, code: 404, check duration: "
-                      "1ms. 1 active and 0 backup servers online. 0 sessions requeued, 0 total in queue.");
-    fixture_expect(f, "notice Server b/t is stopping via b/s. 0 active and 0 backup servers online. 0 sessions requeued, "
-                      "0 total in queue.");
+    fixture_apply(c, CHECK_L7OKC, 404, "");
+    fixture_expect(
+        f,
+        "notice Server b/s is stopping, reason: Layer7 check conditionally passed, code: 404, check duration: "
+        "1ms. 1 active and 0 backup servers online. 0 sessions requeued, 0 total in queue.");
+    fixture_expect(
+        f,
+        "notice Server b/t is stopping via b/s. 0 active and 0 backup servers online. 0 sessions requeued, "
+        "0 total in queue.");
     fixture_expect(f, "emerg backend b has no server available!");
     assert_true(server_is_reachable(c->server));
     assert_false(server_is_usable(c->server));
     for (int i = 0; i < 3; i++)
-        apply(c, CHECK_L7STS, 500, "");
-    fixture_expect(f, "notice Server b/s is DOWN, reason: Layer7 wrong status, code: 500, check duration: 1ms. 0 active and "
-                      "0 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.");
-    fixture_expect(f, "notice Server b/t is DOWN via b/s. 0 active and 0 backup servers left. 0 sessions active, 0 requeued, "
-                      "0 remaining in queue.");
-    apply(c, CHECK_L7OKC, 404, ""); /* a server that is down stays down */
-    apply(c, CHECK_L7OKC, 404, "");
+        fixture_apply(c, CHECK_L7STS, 500, "");
+    fixture_expect(
+        f,
+        "notice Server b/s is DOWN, reason: Layer7 wrong status, code: 500, check duration: 1ms. 0 active and "
+        "0 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.");
+    fixture_expect(
+        f,
+        "notice Server b/t is DOWN via b/s. 0 active and 0 backup servers left. 0 sessions active, 0 requeued, "
+        "0 remaining in queue.");
+    fixture_apply(c, CHECK_L7OKC, 404, ""); /* a server that is down stays down */
+    fixture_apply(c, CHECK_L7OKC, 404, "");
     assert_int_equal(c->health, 0);
     fixture_expect_nothing(f);
-    apply(c, CHECK_L7OK, 200, "");
-    apply(c, CHECK_L7OK, 200, "");
-    fixture_expect(f, "notice Server b/s is UP, reason: Layer7 check passed, code: 200, check duration: 1ms. 1 active and "
-                      "0 backup servers online. 0 sessions requeued, 0 total in queue.");
-    fixture_expect(f, "notice Server b/t is UP via b/s. 2 active and 0 backup servers online. 0 sessions requeued, 0 total "
-                      "in queue.");
+    fixture_apply(c, CHECK_L7OK, 200, "");
+    fixture_apply(c, CHECK_L7OK, 200, "");
+    fixture_expect(
+        f,
+        "notice Server b/s is UP, reason: Layer7 check passed, code: 200, check duration: 1ms. 1 active and "
+        "0 backup servers online. 0 sessions requeued, 0 total in queue.");
+    fixture_expect(
+        f,
+        "notice Server b/t is UP via b/s. 2 active and 0 backup servers online. 0 sessions requeued, 0 total "
+        "in queue.");
 }
 
 static void observe_until_limit(struct fixture *f, const char *mode, const char *line, int health)
 {
     struct check *c;
 
-    fixture_build(f, arena_printf(&f->arena, HEAD " log @LOG@ daemon\n option log-health-checks\nbackend b\n"
-                                             " server s 127.0.0.1:1 check observe layer7 error-limit 3 on-error %s\n",
-                                  mode));
+    fixture_build(
+        f,
+        arena_printf(&f->arena,
+                     HEAD " log @LOG@ daemon\n option log-health-checks\nbackend b\n"
+                          " server s 127.0.0.1:1 check observe layer7 error-limit 3 on-error %s\n",
+                     mode));
     c = only_check(f);
-    apply(c, CHECK_L4OK, 0, "");
+    fixture_apply(c, CHECK_L4OK, 0, "");
     fixture_next_line(f, 1000);
     atomic_store(&c->observed_errors, 3);
     atomic_store(&c->observed_layer7, true);
@@ -577,7 +649,9 @@ static void test_on_error(void **state)
     static const struct {
         const char *mode, *status;
         int health;
-    } rows[] = {{"fastinter", NULL, 4}, {"fail-check", "2/3 UP", 3}, {"sudden-death", "1/3 UP", 2},
+    } rows[] = {{"fastinter", NULL, 4},
+                {"fail-check", "2/3 UP", 3},
+                {"sudden-death", "1/3 UP", 2},
                 {"mark-down", "0/2 DOWN", 0}};
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -587,112 +661,14 @@ static void test_on_error(void **state)
         assert_int_equal(fixture_setup(state), 0);
         f = *state;
         if (rows[i].status)
-            snprintf(line, sizeof line,
-                     "notice Health check for server b/s failed, reason: Health analyze, info: \"Detected 3 consecutive "
-                     "errors, last one was: Wrong http response\", status: %s.", rows[i].status);
+            snprintf(
+                line, sizeof line,
+                "notice Health check for server b/s failed, reason: Health analyze, info: \"Detected 3 consecutive "
+                "errors, last one was: Wrong http response\", status: %s.",
+                rows[i].status);
         observe_until_limit(f, rows[i].mode, rows[i].status ? line : NULL, rows[i].health);
         fixture_teardown(state);
     }
-}
-
-/* --- orders -------------------------------------------------------------------------------------- */
-
-static void test_maintenance(void **state)
-{
-    struct fixture *f = *state;
-    struct server *s;
-
-    fixture_build(f, HEAD " log @LOG@ daemon\nbackend b\n server s 127.0.0.1:1 check\n server t 127.0.0.1:1 track s\n"
-                          " server u 127.0.0.1:1 track t\n");
-    s = fixture_server(f, "b", "s");
-    server_set_state(s, SERVER_MAINT, NULL);
-    fixture_expect(f, "alert Server b/s is going DOWN for maintenance. 2 active and 0 backup servers left. 0 sessions "
-                      "active, 0 requeued, 0 remaining in queue.");
-    fixture_expect(f, "alert Server b/t is going DOWN for maintenance via b/s. 1 active and 0 backup servers left. 0 "
-                      "sessions active, 0 requeued, 0 remaining in queue.");
-    fixture_expect(f, "alert Server b/u is going DOWN for maintenance via b/t. 0 active and 0 backup servers left. 0 "
-                      "sessions active, 0 requeued, 0 remaining in queue.");
-    fixture_expect(f, "emerg backend b has no server available!");
-    assert_true(s->check->paused);
-    assert_int_equal(atomic_load(&s->state), SERVER_MAINT);
-    server_set_state(fixture_server(f, "b", "t"), SERVER_MAINT, NULL);
-    server_set_state(s, SERVER_UP, NULL);
-    fixture_expect(f, "notice Server b/s is UP/READY (leaving forced maintenance).");
-    fixture_expect(f, "notice Server b/t remains in forced maintenance.");
-    assert_int_equal(s->check->health, 2);
-    server_set_state(fixture_server(f, "b", "t"), SERVER_UP, NULL);
-    fixture_expect(f, "notice Server b/t is UP/READY (leaving forced maintenance).");
-    fixture_expect(f, "notice Server b/u is UP/READY (leaving maintenance).");
-    apply(s->check, CHECK_L4CON, 0, "");
-    for (int i = 0; i < 4; i++)
-        fixture_next_line(f, 1000);
-    server_set_state(s, SERVER_MAINT, NULL);
-    fixture_expect(f, "notice Server b/s was DOWN and now enters maintenance.");
-    fixture_expect(f, "notice Server b/t was DOWN and now enters maintenance via b/s.");
-    fixture_expect(f, "notice Server b/u was DOWN and now enters maintenance via b/t.");
-    fixture_expect_nothing(f);
-    assert_int_equal(atomic_load(&s->admin), SERVER_ADMIN_MAINT);
-}
-
-static void test_drain(void **state)
-{
-    struct fixture *f = *state;
-    struct server *s;
-
-    fixture_build(f, HEAD " log @LOG@ daemon\nbackend b\n server s 127.0.0.1:1 check\n server t 127.0.0.1:1 track s\n");
-    s = fixture_server(f, "b", "s");
-    server_set_state(s, SERVER_DRAIN, NULL);
-    fixture_expect(f, "notice Server b/s enters drain state. 1 active and 0 backup servers online. 0 sessions requeued, 0 "
-                      "total in queue.");
-    fixture_expect(f, "notice Server b/t enters drain state via b/s. 0 active and 0 backup servers online. 0 sessions "
-                      "requeued, 0 total in queue.");
-    fixture_expect(f, "emerg backend b has no server available!");
-    assert_int_equal(atomic_load(&s->state), SERVER_DRAIN);
-    server_set_state(s, SERVER_UP, NULL);
-    fixture_expect(f, "notice Server b/s is UP (leaving forced drain).");
-    fixture_expect(f, "notice Server b/t is UP (leaving drain) via b/s.");
-    server_set_state(s, SERVER_MAINT, NULL);
-    for (int i = 0; i < 3; i++)
-        fixture_next_line(f, 1000);
-    server_set_state(s, SERVER_DRAIN, NULL);
-    fixture_expect(f, "notice Server b/s is UP/DRAIN (leaving forced maintenance).");
-    fixture_expect(f, "notice Server b/s remains in forced drain mode.");
-    fixture_expect(f, "notice Server b/t is UP/DRAIN (leaving maintenance).");
-    fixture_expect(f, "notice Server b/t remains in drain mode.");
-    apply(s->check, CHECK_L4CON, 0, "");
-    fixture_expect(f, "notice Server b/s is DOWN, reason: Layer4 connection problem, check duration: 1ms. 0 active and 0 "
-                      "backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.");
-    fixture_next_line(f, 1000);
-    server_set_state(s, SERVER_UP, NULL);
-    fixture_expect(f, "notice Server b/s is DOWN (leaving forced drain).");
-    fixture_next_line(f, 1000);
-    assert_int_equal(atomic_load(&s->state), SERVER_DOWN);
-    server_set_state(s, SERVER_UP, "changed from CLI");
-    fixture_expect(f, "notice Server b/s is UP, changed from CLI. 1 active and 0 backup servers online. 0 sessions "
-                      "requeued, 0 total in queue.");
-    fixture_next_line(f, 1000);
-    server_set_state(s, SERVER_DOWN, "changed from CLI");
-    fixture_expect(f, "alert Server b/s is DOWN, changed from CLI. 1 active and 0 backup servers left. 0 sessions active, "
-                      "0 requeued, 0 remaining in queue.");
-}
-
-static void test_initial_states(void **state)
-{
-    struct fixture *f = *state;
-
-    fixture_build(f, HEAD "backend a\n server u 127.0.0.1:1 track b/t\n"
-                          "backend b\n server s 127.0.0.1:1 check disabled\n server t 127.0.0.1:1 track s\n"
-                          " server x 127.0.0.1:1\n");
-    assert_int_equal(atomic_load(&fixture_server(f, "b", "s")->admin), SERVER_ADMIN_MAINT | SERVER_ADMIN_CONFIG_MAINT);
-    assert_int_equal(atomic_load(&fixture_server(f, "b", "s")->state), SERVER_MAINT);
-    assert_true(only_check(f)->paused);
-    assert_int_equal(atomic_load(&fixture_server(f, "b", "t")->admin), SERVER_ADMIN_INHERITED_MAINT);
-    assert_int_equal(atomic_load(&fixture_server(f, "a", "u")->state), SERVER_MAINT);
-    assert_int_equal(atomic_load(&fixture_server(f, "b", "x")->state), SERVER_UP);
-    assert_ptr_equal(fixture_server(f, "b", "t")->trackers, fixture_server(f, "a", "u"));
-    server_set_state(fixture_server(f, "b", "s"), SERVER_UP, NULL);
-    assert_int_equal(atomic_load(&fixture_server(f, "b", "s")->admin), 0);
-    assert_int_equal(atomic_load(&fixture_server(f, "a", "u")->state), SERVER_UP);
 }
 
 int main(void)
@@ -714,9 +690,6 @@ int main(void)
         FIXTURE(test_log_without_option),
         FIXTURE(test_conditional),
         cmocka_unit_test(test_on_error),
-        FIXTURE(test_maintenance),
-        FIXTURE(test_drain),
-        FIXTURE(test_initial_states),
     };
 
     return cmocka_run_group_tests_name("proxy/check", tests, NULL, NULL);

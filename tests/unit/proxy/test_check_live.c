@@ -21,7 +21,7 @@ struct peer {
     atomic_int answer_bytes;      /* 0: strlen */
     atomic_int accepted;
     pthread_mutex_t lock;
-    char seen[512];               /* what the last connection sent */
+    char seen[512]; /* what the last connection sent */
     size_t seen_len;
 };
 
@@ -144,8 +144,8 @@ static int unused_port(int *fd)
 
 /* --- an application ---------------------------------------------------------------------------- */
 
-#define HEAD                                                                                                        \
-    "global\n nbthread 1\ndefaults\n mode tcp\n timeout connect 1s\n timeout client 9s\n timeout server 9s\n"       \
+#define HEAD                                                                                                                     \
+    "global\n nbthread 1\ndefaults\n mode tcp\n timeout connect 1s\n timeout client 9s\n timeout server 9s\n timeout check 9s\n" \
     " log @LOG@ daemon\n option log-health-checks\n default-server inter 5s fastinter 5s rise 1 fall 1\n"
 
 static void start(struct fixture *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -169,7 +169,8 @@ static void stop(struct fixture *f)
 }
 
 /* One backend with one server: what its first check says. */
-static void expect_first(void **state, const char *lines, int port, const char *options, const char *expected)
+static void expect_first(void **state, const char *lines, int port, const char *options,
+                         const char *expected)
 {
     struct fixture *f;
 
@@ -181,8 +182,12 @@ static void expect_first(void **state, const char *lines, int port, const char *
     fixture_teardown(state);
 }
 
-#define OK(what) "notice Health check for server b/s succeeded, reason: " what ", check duration: *ms, status: 1/1 UP."
-#define BAD(what) "notice Health check for server b/s failed, reason: " what ", check duration: *ms, status: 0/1 DOWN."
+#define OK(what)                                                  \
+    "notice Health check for server b/s succeeded, reason: " what \
+    ", check duration: *ms, status: 1/1 UP."
+#define BAD(what)                                              \
+    "notice Health check for server b/s failed, reason: " what \
+    ", check duration: *ms, status: 0/1 DOWN."
 
 /* --- tests ---------------------------------------------------------------------------------------- */
 
@@ -194,16 +199,21 @@ static void test_connect(void **state)
     expect_first(state, "", p->port, "", OK("Layer4 check passed"));
     expect_first(state, "option tcp-check\n tcp-check connect", p->port, "",
                  OK("Layer4 check passed, info: \"(tcp-check)\""));
-    expect_first(state, "", port, "",
-                 BAD("Layer4 connection problem, info: \"ECONNREFUSED returned by OS (Connection refused)\""));
-    expect_first(state, "option tcp-check\n tcp-check expect string a", port, "",
-                 BAD("Layer4 connection problem, info: \"ECONNREFUSED returned by OS (Connection refused) at initial "
-                     "connection step of tcp-check\""));
-    expect_first(state, "", port, "addr 255.255.255.255",
-                 BAD("Layer4 connection problem, info: \"General socket error (Network is unreachable)\""));
-    expect_first(state, "option tcp-check\n tcp-check connect\n tcp-check connect port 1 comment two", p->port, "",
-                 BAD("Layer4 connection problem, info: \"ECONNREFUSED returned by OS (Connection refused) at step 2 of "
-                     "tcp-check (connect port 1) comment: 'two'\""));
+    expect_first(
+        state, "", port, "",
+        BAD("Layer4 connection problem, info: \"ECONNREFUSED returned by OS (Connection refused)\""));
+    expect_first(
+        state, "option tcp-check\n tcp-check expect string a", port, "",
+        BAD("Layer4 connection problem, info: \"ECONNREFUSED returned by OS (Connection refused) at initial "
+            "connection step of tcp-check\""));
+    expect_first(
+        state, "", port, "addr 255.255.255.255",
+        BAD("Layer4 connection problem, info: \"General socket error (Network is unreachable)\""));
+    expect_first(
+        state, "option tcp-check\n tcp-check connect\n tcp-check connect port 1 comment two",
+        p->port, "",
+        BAD("Layer4 connection problem, info: \"ECONNREFUSED returned by OS (Connection refused) at step 2 of "
+            "tcp-check (connect port 1) comment: 'two'\""));
     peer_stop(p);
     close(fd);
 }
@@ -234,19 +244,24 @@ static void test_http(void **state)
         {"", "HTTP/1.0 500 Oh no\r\n\r\n", BAD("Layer7 wrong status, code: 500, info: \"Oh no\"")},
         {"", "HTTP/1.0 500 \r\n\r\n",
          BAD("Layer7 wrong status, code: 500, info: \"TCPCHK did not match content(status codes) at step 2\"")},
-        {"", "HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 204 No\r\n\r\n", OK("Layer7 check passed, code: 204")},
+        {"", "HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 204 No\r\n\r\n",
+         OK("Layer7 check passed, code: 204")},
         {"", NULL, BAD("Socket error")},
         {"", "HTTP/1.1 200 OK\r\ncont", BAD("Socket error")},
-        {"", "HTTP/1.1 200 OK\r\nbad name: x\r\n\r\n", BAD("Layer7 invalid response, info: \"malformed field name\"")},
-        {"http-check expect status 101", "HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+        {"", "HTTP/1.1 200 OK\r\nbad name: x\r\n\r\n",
+         BAD("Layer7 invalid response, info: \"malformed field name\"")},
+        {"http-check expect status 101",
+         "HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
          OK("Layer7 check passed, code: 101")},
         {"http-check expect status 200 comment why", "HTTP/1.0 500 Oh no\r\n\r\n",
          BAD("Layer7 wrong status, code: 500, info: \"Oh no comment: why\"")},
         {"http-check expect string hello", "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
          OK("Layer7 check passed, code: 200")},
-        {"http-check expect string hello", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
+        {"http-check expect string hello",
+         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
          OK("Layer7 check passed, code: 200")},
-        {"http-check expect string hello", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n",
+        {"http-check expect string hello",
+         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n",
          BAD("Layer7 invalid response, info: \"malformed or overflowing chunk size\"")},
         {"http-check expect string hello", "HTTP/1.1 200 OK\r\n\r\nbye",
          BAD("Layer7 invalid response, info: \"HTTP content check did not match\"")},
@@ -257,9 +272,11 @@ static void test_http(void **state)
         {"http-check expect status 200\n http-check expect string a\n http-check expect hdr name foo",
          "HTTP/1.1 200 Fine\r\n\r\na", BAD("Layer7 wrong status, code: 200, info: \"Fine\"")},
         {"http-check expect error-status L6RSP on-error \"oops %[res.hdr(x-b)]\" status 404",
-         "HTTP/1.1 200 OK\r\nx-b: three\r\n\r\n", BAD("Layer6 invalid response, info: \"oops three\"")},
+         "HTTP/1.1 200 OK\r\nx-b: three\r\n\r\n",
+         BAD("Layer6 invalid response, info: \"oops three\"")},
         {"http-check expect on-success \"yes %[res.hdr(x-b)]\" status-code res.hdr_cnt(x-b) status 200",
-         "HTTP/1.1 200 OK\r\nx-b: three\r\n\r\n", OK("Layer7 check passed, code: 1, info: \"yes three\"")},
+         "HTTP/1.1 200 OK\r\nx-b: three\r\n\r\n",
+         OK("Layer7 check passed, code: 1, info: \"yes three\"")},
     };
     struct peer *p = peer_start(NULL, 0);
     char lines[256];
@@ -290,9 +307,11 @@ static void test_http_large(void **state)
     p = peer_start(answer, SERVER_KEEP_OPEN);
     expect_first(state, "option httpchk\n http-check expect string needle", p->port, "",
                  BAD("Layer7 invalid response, info: \"HTTP content check did not match\""));
-    expect_first(state, "option httpchk\n http-check expect string xxxx", p->port, "", OK("Layer7 check passed, code: 200"));
+    expect_first(state, "option httpchk\n http-check expect string xxxx", p->port, "",
+                 OK("Layer7 check passed, code: 200"));
     atomic_store(&p->answer, endless); /* a head without end */
-    expect_first(state, "option httpchk", p->port, "", BAD("Layer7 invalid response, info: \"head or trailers too large\""));
+    expect_first(state, "option httpchk", p->port, "",
+                 BAD("Layer7 invalid response, info: \"head or trailers too large\""));
     peer_stop(p);
     free(answer);
     free(endless);
@@ -304,26 +323,39 @@ static void test_script(void **state)
 
     expect_first(state, "option tcp-check\n tcp-check expect string +OK", p->port, "",
                  OK("Layer7 check passed, code: 0, info: \"(tcp-check)\""));
-    expect_first(state, "option tcp-check\n tcp-check connect\n tcp-check comment first\n tcp-check expect min-recv 0 string bye",
-                 p->port, "", BAD("Layer7 invalid response, info: \"TCPCHK did not match content 'bye' at step 3 comment: "
-                                  "first\""));
-    expect_first(state, "option tcp-check\n tcp-check expect min-recv 1 ! binary 2b4f4b", p->port, "",
-                 BAD("Layer7 invalid response, info: \"TCPCHK matched unwanted content (binary) at step 1\""));
-    expect_first(state, "option tcp-check\n tcp-check expect ok-status L4OK on-success at-%[be_name] string +OK", p->port, "",
-                 OK("Layer4 check passed, info: \"at-b\""));
-    expect_first(state, "option tcp-check\n tcp-check expect string-lf %[var(txn.none)]", p->port, "",
-                 BAD("Layer7 invalid response, info: \"log-format string evaluated to an empty string\""));
-    expect_first(state, "timeout check 50ms\n option tcp-check\n tcp-check expect string never", p->port, "",
+    expect_first(
+        state,
+        "option tcp-check\n tcp-check connect\n tcp-check comment first\n tcp-check expect min-recv 0 string bye",
+        p->port, "",
+        BAD("Layer7 invalid response, info: \"TCPCHK did not match content 'bye' at step 3 comment: "
+            "first\""));
+    expect_first(
+        state, "option tcp-check\n tcp-check expect min-recv 1 ! binary 2b4f4b", p->port, "",
+        BAD("Layer7 invalid response, info: \"TCPCHK matched unwanted content (binary) at step 1\""));
+    expect_first(
+        state,
+        "option tcp-check\n tcp-check expect ok-status L4OK on-success at-%[be_name] string +OK",
+        p->port, "", OK("Layer4 check passed, info: \"at-b\""));
+    expect_first(
+        state, "option tcp-check\n tcp-check expect string-lf %[var(txn.none)]", p->port, "",
+        BAD("Layer7 invalid response, info: \"log-format string evaluated to an empty string\""));
+    expect_first(state, "timeout check 50ms\n option tcp-check\n tcp-check expect string never",
+                 p->port, "",
                  BAD("Layer7 timeout, info: \" at step 1 of tcp-check (expect string 'never')\""));
-    expect_first(state, "timeout check 50ms\n option tcp-check\n tcp-check connect\n tcp-check expect tout-status L6TOUT "
-                        "comment why rstring never", p->port, "",
-                 BAD("Layer6 timeout, info: \" at step 2 of tcp-check (expect regex) comment: 'why'\""));
+    expect_first(
+        state,
+        "timeout check 50ms\n option tcp-check\n tcp-check connect\n tcp-check expect tout-status L6TOUT "
+        "comment why rstring never",
+        p->port, "",
+        BAD("Layer6 timeout, info: \" at step 2 of tcp-check (expect regex) comment: 'why'\""));
     atomic_store(&p->flags, SERVER_SPEAKS_FIRST);
-    expect_first(state, "option tcp-check\n tcp-check expect binary 0102", p->port, "",
-                 BAD("Layer7 invalid response, info: \"TCPCHK did not match content (binary) at step 1\""));
+    expect_first(
+        state, "option tcp-check\n tcp-check expect binary 0102", p->port, "",
+        BAD("Layer7 invalid response, info: \"TCPCHK did not match content (binary) at step 1\""));
     atomic_store(&p->answer, NULL);
-    expect_first(state, "option tcp-check\n tcp-check expect string a comment c", p->port, "",
-                 BAD("Layer7 invalid response, info: \"TCPCHK got an empty response at step 1 comment: c\""));
+    expect_first(
+        state, "option tcp-check\n tcp-check expect string a comment c", p->port, "",
+        BAD("Layer7 invalid response, info: \"TCPCHK got an empty response at step 1 comment: c\""));
     expect_first(state, "option tcp-check\n tcp-check expect ! string a", p->port, "",
                  OK("Layer7 check passed, code: 0, info: \"(tcp-check)\""));
     peer_stop(p);
@@ -334,22 +366,28 @@ static void test_script_dialogue(void **state)
 {
     struct peer *p = peer_start("250 ok\r\n", SERVER_TWICE | SERVER_KEEP_OPEN);
 
-    expect_first(state, "option tcp-check\n tcp-check send HELO\\r\\n\n tcp-check expect rstring ^250\n"
-                        " tcp-check send-binary 51 comment quit\n tcp-check expect string 250",
+    expect_first(state,
+                 "option tcp-check\n tcp-check send HELO\\r\\n\n tcp-check expect rstring ^250\n"
+                 " tcp-check send-binary 51 comment quit\n tcp-check expect string 250",
                  p->port, "", OK("Layer7 check passed, code: 0, info: \"(tcp-check)\""));
     assert_true(peer_has_seen(p, "Q", 1));
-    expect_first(state, "option tcp-check\n tcp-check send-lf %[srv_name]\n tcp-check expect string 250\n"
-                        " tcp-check send-binary-lf 5%[srv_id]\n tcp-check expect string 250",
+    expect_first(state,
+                 "option tcp-check\n tcp-check send-lf %[srv_name]\n tcp-check expect string 250\n"
+                 " tcp-check send-binary-lf 5%[srv_id]\n tcp-check expect string 250",
                  p->port, "", OK("Layer7 check passed, code: 0, info: \"(tcp-check)\""));
     atomic_store(&p->flags, SERVER_KEEP_OPEN);
-    expect_first(state, "timeout check 100ms\n option tcp-check\n tcp-check send A\n tcp-check expect string 250\n"
-                        " tcp-check send B\n tcp-check expect string 250",
-                 p->port, "", BAD("Layer7 timeout, info: \" at step 4 of tcp-check (expect string '250')\""));
+    expect_first(
+        state,
+        "timeout check 100ms\n option tcp-check\n tcp-check send A\n tcp-check expect string 250\n"
+        " tcp-check send B\n tcp-check expect string 250",
+        p->port, "",
+        BAD("Layer7 timeout, info: \" at step 4 of tcp-check (expect string '250')\""));
     atomic_store(&p->answer, NULL);
     atomic_store(&p->flags, SERVER_RESET);
-    expect_first(state, "option tcp-check\n tcp-check send A\n tcp-check expect string 250", p->port, "",
-                 BAD("Socket error, info: \"ECONNRESET returned by OS (Connection reset by peer) at step 2 of tcp-check "
-                     "(expect string '250')\""));
+    expect_first(
+        state, "option tcp-check\n tcp-check send A\n tcp-check expect string 250", p->port, "",
+        BAD("Socket error, info: \"ECONNRESET returned by OS (Connection reset by peer) at step 2 of tcp-check "
+            "(expect string '250')\""));
     peer_stop(p);
 }
 
@@ -376,11 +414,13 @@ static void test_tls(void **state)
     t_writef("ca.pem", "%s", "");
     assert_int_equal(fixture_setup(state), 0);
     f = *state;
-    start(f, "frontend fe\n mode http\n bind %s/fe.sock ssl crt %s alpn h2,http/1.1\n http-request return status 200\n"
-             "backend b\n server s %s/fe.sock check ssl verify none check-sni here inter 20ms\n"
-             "backend h\n option httpchk GET / HTTP/1.1 here\n"
-             " server s %s/fe.sock check check-ssl verify none check-alpn h2,http/1.1\n",
-          f->dir, t_path("here.pem"), f->dir, f->dir);
+    start(
+        f,
+        "frontend fe\n mode http\n bind %s/fe.sock ssl crt %s alpn h2,http/1.1\n http-request return status 200\n"
+        "backend b\n server s %s/fe.sock check ssl verify none check-sni here inter 20ms\n"
+        "backend h\n option httpchk GET / HTTP/1.1 here\n"
+        " server s %s/fe.sock check check-ssl verify none check-alpn h2,http/1.1\n",
+        f->dir, t_path("here.pem"), f->dir, f->dir);
     for (int i = 0; i < 2;) {
         const char *line = fixture_next_line(f, 5000);
 
@@ -388,7 +428,8 @@ static void test_tls(void **state)
         if (str_starts(str_of(line), STR("info")))
             continue; /* the frontend's, of a connection without a request */
         i++;
-        if (!strstr(line, strstr(line, "b/s") ? "reason: Layer6 check passed" : "reason: Layer7 check passed, code: 200"))
+        if (!strstr(line, strstr(line, "b/s") ? "reason: Layer6 check passed"
+                                              : "reason: Layer7 check passed, code: 200"))
             fail_msg("unexpected: %s", line);
     }
     usleep(100000); /* more rounds: sessions are resumed */
@@ -396,8 +437,9 @@ static void test_tls(void **state)
     stop(f);
     fixture_teardown(state);
 
-    expect_first(state, "", p->port, "ssl verify none",
-                 BAD("Layer6 invalid response, info: \"SSL handshake failure (wrong version number)\""));
+    expect_first(
+        state, "", p->port, "ssl verify none",
+        BAD("Layer6 invalid response, info: \"SSL handshake failure (wrong version number)\""));
     atomic_store(&p->answer, NULL);
     expect_first(state, "", p->port, "ssl verify none",
                  BAD("Layer6 invalid response, info: \"Connection closed during SSL handshake\""));
@@ -410,10 +452,22 @@ static void test_tls(void **state)
 
 static void test_timeouts(void **state)
 {
+    struct fixture *f = *state;
     struct peer *p = peer_start(NULL, SERVER_KEEP_OPEN);
+    struct fixture *other;
 
-    expect_first(state, "option httpchk\n timeout check 50ms", p->port, "", BAD("Layer7 timeout"));
-    expect_first(state, "option httpchk", p->port, "inter 60ms", BAD("Layer7 timeout"));
+    expect_first((void **)&other, "option httpchk\n timeout check 50ms", p->port, "",
+                 BAD("Layer7 timeout"));
+    /* Without "timeout check" the interval is the limit. */
+    fixture_build(
+        f, arena_printf(&f->arena,
+                        "defaults\n timeout connect 1s\n timeout server 9s\n log @LOG@ daemon\n"
+                        " option log-health-checks\nbackend b\n option httpchk\n"
+                        " server s 127.0.0.1:%d check inter 60ms rise 1 fall 1\n",
+                        p->port));
+    assert_int_equal(app_start(f->app), 0);
+    fixture_expect(f, BAD("Layer7 timeout"));
+    stop(f);
     peer_stop(p);
 }
 
@@ -432,7 +486,8 @@ static void test_connect_timeout(void **state)
         connect(fill[i], (struct sockaddr *)&in, sizeof in);
     }
     usleep(20000);
-    expect_first(state, "timeout connect 50ms\n timeout check 9s", ntohs(in.sin_port), "", BAD("Layer4 timeout"));
+    expect_first(state, "timeout connect 50ms\n timeout check 9s", ntohs(in.sin_port), "",
+                 BAD("Layer4 timeout"));
     for (int i = 0; i < 4; i++)
         close(fill[i]);
     close(fd);
@@ -471,19 +526,25 @@ static void test_down_and_up(void **state)
     struct peer *p = peer_start("HTTP/1.0 200 OK\r\n\r\n", 0);
     struct server *s;
 
-    start(f, "backend b\n option httpchk\n no option log-health-checks\n"
-             " server s 127.0.0.1:%d check inter 20ms fastinter 10ms rise 2 fall 3\n", p->port);
+    start(f,
+          "backend b\n option httpchk\n no option log-health-checks\n"
+          " server s 127.0.0.1:%d check inter 20ms fastinter 10ms rise 2 fall 3\n",
+          p->port);
     s = fixture_server(f, "b", "s");
     while (strcmp(check_status(s->check), "L7OK") != 0)
         usleep(1000);
     atomic_store(&p->answer, "HTTP/1.0 503 Away\r\n\r\n");
-    fixture_expect(f, "alert Server b/s is DOWN, reason: Layer7 wrong status, code: 503, info: \"Away\", check duration: *ms. "
-                      "0 active and 0 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.");
+    fixture_expect(
+        f,
+        "alert Server b/s is DOWN, reason: Layer7 wrong status, code: 503, info: \"Away\", check duration: *ms. "
+        "0 active and 0 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.");
     fixture_expect(f, "emerg backend b has no server available!");
     assert_true(atomic_load(&s->check_failures) >= 3);
     atomic_store(&p->answer, "HTTP/1.0 200 OK\r\n\r\n");
-    fixture_expect(f, "notice Server b/s is UP, reason: Layer7 check passed, code: 200, check duration: *ms. 1 active and 0 "
-                      "backup servers online. 0 sessions requeued, 0 total in queue.");
+    fixture_expect(
+        f,
+        "notice Server b/s is UP, reason: Layer7 check passed, code: 200, check duration: *ms. 1 active and 0 "
+        "backup servers online. 0 sessions requeued, 0 total in queue.");
     assert_true(server_is_usable(s));
     assert_true(atomic_load(&s->down_time_us) > 0);
     stop(f);
@@ -502,8 +563,10 @@ static void test_pause_in_flight(void **state)
     while (atomic_load(&p->accepted) == 0)
         usleep(1000);
     order(f, s, SERVER_MAINT);
-    fixture_expect(f, "alert Server b/s is going DOWN for maintenance. 0 active and 0 backup servers left. 0 sessions active, "
-                      "0 requeued, 0 remaining in queue.");
+    fixture_expect(
+        f,
+        "alert Server b/s is going DOWN for maintenance. 0 active and 0 backup servers left. 0 sessions active, "
+        "0 requeued, 0 remaining in queue.");
     fixture_expect(f, "emerg backend b has no server available!");
     usleep(30000);
     fixture_expect_nothing(f);
@@ -524,11 +587,16 @@ static void test_observe(void **state)
     struct peer *p = peer_start(NULL, 0);
     struct server *s;
 
-    start(f, "backend b\n mode http\n server s 127.0.0.1:%d check rise 2 fall 3 observe layer7 error-limit 3 on-error mark-down\n"
-             " server t 127.0.0.1:1\n", p->port);
+    start(
+        f,
+        "backend b\n mode http\n server s 127.0.0.1:%d check rise 2 fall 3 observe layer7 error-limit 3 on-error mark-down\n"
+        " server t 127.0.0.1:1\n",
+        p->port);
     s = fixture_server(f, "b", "s");
-    fixture_expect(f, "notice Health check for server b/s succeeded, reason: Layer4 check passed, check duration: *ms, "
-                      "status: 3/3 UP.");
+    fixture_expect(
+        f,
+        "notice Health check for server b/s succeeded, reason: Layer4 check passed, check duration: *ms, "
+        "status: 3/3 UP.");
     check_observe(fixture_server(f, "b", "t"), true, false);
     for (int i = 0; i < 10; i++) {
         check_observe(s, true, false);
@@ -541,10 +609,14 @@ static void test_observe(void **state)
     check_observe(s, true, false);
     check_observe(s, true, false);
     check_observe(s, false, false);
-    fixture_expect(f, "notice Health check for server b/s failed, reason: Health analyze, info: \"Detected 3 consecutive "
-                      "errors, last one was: L4 unsuccessful connection\", status: 0/2 DOWN.");
-    fixture_expect(f, "alert Server b/s is DOWN. 1 active and 0 backup servers left. 0 sessions active, 0 requeued, 0 "
-                      "remaining in queue.");
+    fixture_expect(
+        f,
+        "notice Health check for server b/s failed, reason: Health analyze, info: \"Detected 3 consecutive "
+        "errors, last one was: L4 unsuccessful connection\", status: 0/2 DOWN.");
+    fixture_expect(
+        f,
+        "alert Server b/s is DOWN. 1 active and 0 backup servers left. 0 sessions active, 0 requeued, 0 "
+        "remaining in queue.");
     stop(f);
     peer_stop(p);
 }
@@ -560,8 +632,9 @@ static void test_shutdown_sessions(void **state)
     struct pollfd readable = {.fd = fd, .events = POLLIN};
     char data[16];
 
-    start(f, "listen b\n bind %s/b.sock\n option httpchk\n option tcplog\n"
-             " server s 127.0.0.1:%d check port %d inter 20ms on-marked-down shutdown-sessions\n",
+    start(f,
+          "listen b\n bind %s/b.sock\n option httpchk\n option tcplog\n"
+          " server s 127.0.0.1:%d check port %d inter 20ms on-marked-down shutdown-sessions\n",
           f->dir, service->port, health->port);
     fixture_expect(f, OK("Layer7 check passed, code: 200"));
     snprintf(un.sun_path, sizeof un.sun_path, "%s/b.sock", f->dir);
@@ -570,8 +643,10 @@ static void test_shutdown_sessions(void **state)
     assert_int_equal(recv(fd, data, sizeof data, 0), 5);
     atomic_store(&health->answer, "HTTP/1.0 500 No\r\n\r\n");
     fixture_expect(f, BAD("Layer7 wrong status, code: 500, info: \"No\""));
-    fixture_expect(f, "alert Server b/s is DOWN. 0 active and 0 backup servers left. 1 sessions active, 0 requeued, 0 "
-                      "remaining in queue.");
+    fixture_expect(
+        f,
+        "alert Server b/s is DOWN. 0 active and 0 backup servers left. 1 sessions active, 0 requeued, 0 "
+        "remaining in queue.");
     fixture_expect(f, "emerg proxy b has no server available!");
     assert_int_equal(poll(&readable, 1, 5000), 1);
     assert_true(recv(fd, data, sizeof data, 0) <= 0);
@@ -589,9 +664,11 @@ static void test_stop_in_flight(void **state)
     struct fixture *f = *state;
     struct peer *p = peer_start(NULL, SERVER_KEEP_OPEN);
 
-    start(f, "backend b\n option httpchk\n server s 127.0.0.1:%d check inter 10ms fastinter 5s\n"
-             "backend t\n server s 127.0.0.1:%d check ssl verify none\n server m 127.0.0.1:1 check disabled\n",
-          p->port, p->port);
+    start(
+        f,
+        "backend b\n option httpchk\n server s 127.0.0.1:%d check inter 10ms fastinter 5s\n"
+        "backend t\n server s 127.0.0.1:%d check ssl verify none\n server m 127.0.0.1:1 check disabled\n",
+        p->port, p->port);
     while (atomic_load(&p->accepted) == 0)
         usleep(1000);
     usleep(5000);
@@ -611,7 +688,7 @@ int main(void)
         cmocka_unit_test(test_script_dialogue),
         cmocka_unit_test(test_ssl_hello),
         cmocka_unit_test(test_tls),
-        cmocka_unit_test(test_timeouts),
+        FIXTURE(test_timeouts),
         cmocka_unit_test(test_connect_timeout),
         FIXTURE(test_down_and_up),
         FIXTURE(test_pause_in_flight),

@@ -175,6 +175,27 @@ static void flags_are_read(void **state)
     fixture_cond_fails(*state, "if { src -n localhost }", "is not an IPv4");
 }
 
+static void files_give_patterns(void **state)
+{
+    struct fixture *f = *state;
+    const char *list = fixture_file(f, "acl.lst", "# comment\na b\n\nc\n"),
+               *map = fixture_file(f, "acl.map", "a x\nb y\n");
+
+    assert_true(fixture_cond(f, arena_printf(&f->config, "if { str(\"a b\") -f %s }", list)));
+    assert_true(fixture_cond(f, arena_printf(&f->config, "if { str(C) -i -f %s }", list)));
+    assert_false(fixture_cond(f, arena_printf(&f->config, "if { str(a) -f %s }", list)));
+    assert_true(fixture_cond(f, arena_printf(&f->config, "if { str(z) -f %s z }", list)));
+    assert_true(fixture_cond(f, arena_printf(&f->config, "if { str(xc) -m end -f %s }", list)));
+    /* With -M, the second column is not part of the pattern. */
+    assert_true(fixture_cond(f, arena_printf(&f->config, "if { str(a) -M -f %s }", map)));
+    assert_false(fixture_cond(f, arena_printf(&f->config, "if { str(\"a x\") -M -f %s }", map)));
+    fixture_cond_fails(f, arena_printf(&f->config, "if { str(a) -f %s -m str }", list),
+                       "'-m' must come before");
+    fixture_cond_fails(f, "if { str(a) -f /nonexistent }", "/nonexistent");
+    remove(list);
+    remove(map);
+}
+
 static void operators_compare_numbers(void **state)
 {
     static const struct row rows[] = {
@@ -369,6 +390,7 @@ int main(void)
         TEST(the_type_decides_without_a_method),
         TEST(methods_can_be_forced),
         TEST(flags_are_read),
+        TEST(files_give_patterns),
         TEST(operators_compare_numbers),
         TEST(versions_compare_by_parts),
         TEST(every_value_of_a_field_is_tried),

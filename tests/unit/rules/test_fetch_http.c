@@ -92,6 +92,7 @@ static void targets_come_in_forms(void **state)
         {"http://host", {"path", "<none>"}},
         {"http://host", {"base", "str:h"}},
         {"http://host?a", {"base", "str:h"}},
+        {"http://host?a", {"baseq", "str:h"}},
     };
     struct fixture *f = *state;
 

@@ -207,6 +207,7 @@ static void nothing_happened_yet(void **state)
     struct fixture *f = *state;
 
     f->log = (struct rules_log){.t_request_us = -1, .bad_request = true};
+    f->ctx.tls = true;
     f->ctx.req = NULL;
     for (size_t i = 0; i < COUNT_OF(empty); i++)
         assert_string_equal(fixture_log(f, empty[i].input), empty[i].expected);

@@ -86,6 +86,8 @@ static void control_characters_never_get_out(void **state)
     f->log.uri = STR("/\"\x01\xff#{|}");
     assert_string_equal(fixture_log(f, "%HU"), "/#22#01#FF#23{|}");
     assert_string_equal(fixture_log(f, "%{+E}HU"), "/#22#01#FF#23{|}");
+    f->log.uri = STR("/a]b\\");
+    assert_string_equal(fixture_log(f, "%{+E}HU %HU"), "/a\\]b\\\\ /a]b\\");
     f->req_captures[0] = STR("a{|}\"\x7f");
     f->ctx.req_capture_count = 1;
     assert_string_equal(fixture_log(f, "%hr"), "{a#7B#7C#7D#22#7F}");

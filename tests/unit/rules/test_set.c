@@ -91,6 +91,12 @@ static void mistakes_are_explained(void **state)
         {RULES_HTTP_REQUEST, "deny if nosuch", "nosuch"},
         {RULES_HTTP_REQUEST, "deny if { nosuch }", "nosuch"},
         {RULES_HTTP_REQUEST, "set-header x y z", "found 'z'"},
+        {RULES_HTTP_REQUEST, "set-header x %[status]",
+         "needs the response, which does not exist here"},
+        {RULES_HTTP_REQUEST, "set-var(txn.a) res.hdr(x)", "needs the response"},
+        {RULES_TCP_REQUEST_CONNECTION, "set-var(txn.a) req.hdr(x)",
+         "needs the contents of a message"},
+        {RULES_TCP_REQUEST_SESSION, "set-var(sess.a) req.len", "needs the contents of a message"},
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++)
