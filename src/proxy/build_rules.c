@@ -183,7 +183,10 @@ static void build_formats(struct build *b, struct proxy *p)
     struct rules_compiler c = build_compiler(b, p, cfg->log_format ? cfg->log_format_loc : cfg->loc);
 
     if (cfg->is_frontend && p->log_count > 0) {
-        p->log_fmt[0] = p->log_fmt[1] = rules_fmt_compile(&c, log_format_text(cfg), true);
+        struct rules_fmt *fmt = rules_fmt_compile(&c, log_format_text(cfg), true);
+
+        for (int tls = 0; tls < 2 && fmt; tls++)
+            p->log_fmt[tls] = rules_fmt_specialize(fmt, tls, &b->app->arena);
         if (cfg->log_format_sd)
             p->log_sd_fmt = rules_fmt_compile(&c, cfg->log_format_sd, true);
         if (cfg->error_log_format)
@@ -191,7 +194,7 @@ static void build_formats(struct build *b, struct proxy *p)
     }
     if (cfg->unique_id_format) {
         c.loc = cfg->unique_id_loc;
-        p->unique_id = rules_fmt_compile(&c, cfg->unique_id_format, true);
+        p->unique_id = rules_fmt_compile_id(&c, cfg->unique_id_format);
         p->unique_id_header = str_of(cfg->unique_id_header);
     }
 }

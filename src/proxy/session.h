@@ -229,6 +229,7 @@ static inline struct server_counters *session_srv(const struct session *s)
 
 void session_arm(struct session *s);
 void session_timer_fired(struct io_timer *t);
+int64_t session_timeout_tarpit(const struct session *s);
 
 /* --- session_client.c -------------------------------------------------------------------- */
 

@@ -69,10 +69,8 @@ static bool request_obey(struct session *s, enum rules_verdict verdict, enum ste
 
 enum step session_step_tarpit(struct session *s)
 {
-    int64_t tarpit_us = s->frontend->cfg->timeout_tarpit_us;
+    int64_t tarpit_us = session_timeout_tarpit(s);
 
-    if (tarpit_us == CFG_UNSET)
-        tarpit_us = s->frontend->cfg->timeout_connect_us;
     if (tarpit_us > 0 && session_now(s) < s->txn->request_done_us + (uint64_t)tarpit_us)
         return STEP_WAIT;
     return session_reply(s, &s->txn->outcome.reply);
@@ -215,7 +213,7 @@ void session_set_backend(struct session *s, struct proxy *backend)
     struct proxy_counters *be;
 
     t->backend = backend;
-    t->retries_left = (unsigned)backend->cfg->retries;
+    t->retries_left = (unsigned)(t->outcome.retries >= 0 ? t->outcome.retries : backend->cfg->retries);
     be = session_be(s);
     t->counted_backend = true;
     be->be_sessions++;

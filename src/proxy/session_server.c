@@ -215,7 +215,7 @@ static bool server_may_retry(const struct session *s, char cause, char stage)
         return false;
     if (stage == 'C')
         return (bits & RETRY_CONN_FAILURE) != 0;
-    if (stage != 'H' || !t->replayable)
+    if (stage != 'H' || !t->replayable || t->outcome.disable_l7_retry)
         return false;
     return (cause == 'S' && (bits & RETRY_EMPTY_RESPONSE)) || (cause == 's' && (bits & RETRY_RESPONSE_TIMEOUT)) ||
            (cause == 'P' && (bits & RETRY_JUNK_RESPONSE));
@@ -226,7 +226,7 @@ bool session_retries_status(const struct session *s, unsigned status)
     const struct txn *t = s->txn;
     const struct proxy *be = t->backend;
 
-    if (!t->replayable || t->retries_left == 0)
+    if (!t->replayable || t->retries_left == 0 || t->outcome.disable_l7_retry)
         return false;
     if ((be->retry_bits & RETRY_5XX) && (status == 500 || (status >= 502 && status <= 504)))
         return true;

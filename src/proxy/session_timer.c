@@ -19,6 +19,12 @@ static int64_t first_set(int64_t a, int64_t b, int64_t c)
     return a != CFG_UNSET ? a : b != CFG_UNSET ? b : c;
 }
 
+int64_t session_timeout_tarpit(const struct session *s)
+{
+    return first_set(s->txn->outcome.timeout_tarpit_us, s->frontend->cfg->timeout_tarpit_us,
+                     s->frontend->cfg->timeout_connect_us);
+}
+
 static int64_t timeout_client(const struct session *s)
 {
     const struct txn *t = s->txn;
@@ -113,15 +119,17 @@ static uint64_t session_deadline(const struct session *s)
                                       first_set(fe->timeout_http_request_us, CFG_UNSET, fe->timeout_client_us)),
                        deadline_after(s->client_activity_us, fe->timeout_client_us));
     case SESSION_TARPIT:
-        return deadline_after(t->request_done_us, first_set(fe->timeout_tarpit_us, fe->timeout_connect_us, 1));
+        return deadline_after(t->request_done_us, session_timeout_tarpit(s));
     case SESSION_QUEUED:
-        return deadline_after(t->queue_start_us, first_set(t->backend->cfg->timeout_queue_us,
-                                                           t->backend->cfg->timeout_connect_us, CFG_UNSET));
+        return deadline_after(t->queue_start_us,
+                              first_set(t->outcome.timeout_queue_us, t->backend->cfg->timeout_queue_us,
+                                        t->backend->cfg->timeout_connect_us));
     case SESSION_RETRY_WAIT:
         return t->retry_at_us;
     case SESSION_CONNECT:
     case SESSION_SERVER_HELLO:
-        return deadline_after(t->connect_start_us, t->backend->cfg->timeout_connect_us);
+        return deadline_after(t->connect_start_us, first_set(t->outcome.timeout_connect_us, CFG_UNSET,
+                                                             t->backend->cfg->timeout_connect_us));
     case SESSION_RELAY:
         return relay_deadline(s);
     case SESSION_REPLY:

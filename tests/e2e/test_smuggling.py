@@ -173,13 +173,25 @@ class Smuggling(Case):
                     wait_until(lambda: re.search(
                         r"invalid request refused: ", self.lb.output()[before:]), "the reason of " + name, 2)
 
+    BOTH = HEAD + b"Content-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + SECOND
+
     @ours_alone
     def test_both_framings_are_refused(self):
         """Content-Length beside chunked: HAProxy drops the length; we take neither of two lengths."""
-        self.forget()
-        answer = self.send(HEAD + b"Content-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + SECOND)
+        answer = self.send(self.BOTH)
         self.assertEqual(statuses_of(answer), [400], answer)
         self.assertEqual(self.forwarded(), b"")
+        self.lb.wait_output("invalid request refused: .*both Content-Length and Transfer-Encoding", 3)
+
+    def test_both_framings_are_made_one(self):
+        """As HAProxy does, for those who ask for it: the length goes, and the connection ends behind the message."""
+        proxy = self.proxy(CONFIG, mode="option http-server-close\n    option accept-invalid-http-request",
+                           server=self.backend.port, name="lenient")
+        answer = proxy.raw("web", self.BOTH)
+        self.assertEqual(statuses_of(answer), [200], answer)
+        self.assertNotIn(b"content-length", self.forwarded().lower())
+        self.assertNotIn(b"smuggled", self.forwarded())
+        self.assertEqual(self.forwarded().count(b" HTTP/1.1\r\n"), 1)
 
     @ours_alone
     def test_both_framings_in_http10(self):

@@ -53,6 +53,10 @@ static inline int fixture_setup(void **state)
 
 static inline void fixture_close_app(struct fixture *f)
 {
+    if (f->app) { /* a test that failed has not stopped it */
+        app_stop(f->app);
+        app_wait(f->app);
+    }
     app_free(f->app);
     f->app = NULL;
 }
