@@ -72,8 +72,11 @@ static void block_signals(sigset_t *set)
 
 static void replace_self(int argc, char **argv, struct app *app)
 {
-    pid_t child = takeover_start(argc, argv, app);
+    pid_t child;
 
+    app_set_forking(app, true);
+    child = takeover_start(argc, argv, app);
+    app_set_forking(app, false);
     if (child < 0)
         fprintf(stderr, "sallyport: cannot start a replacement: %s\n", strerror(errno));
 }

@@ -142,13 +142,16 @@ static char **replacement_argv(int argc, char **argv, pid_t own, char *number, s
 
 pid_t takeover_start(int argc, char **argv, const struct app *app)
 {
-    char number[16];
+    char number[16], byte;
     pid_t own = getpid(), child;
     char **words = replacement_argv(argc, argv, own, number, sizeof(number));
+    int ends[2];
     sigset_t none;
 
-    if (!words)
+    if (!words || pipe2(ends, O_CLOEXEC) != 0) {
+        free(words);
         return -1;
+    }
     child = fork();
     if (child == 0) {
         char *list = list_listeners(app);
@@ -159,6 +162,11 @@ pid_t takeover_start(int argc, char **argv, const struct app *app)
             execv("/proc/self/exe", words);
         _exit(127);
     }
+    close(ends[1]);
+    /* Ends when the child has become the new program, or could not. */
+    if (child > 0 && read(ends[0], &byte, 1) > 0)
+        errno = 0;
+    close(ends[0]);
     free(words);
     return child;
 }

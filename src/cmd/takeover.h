@@ -18,7 +18,7 @@ int takeover_collect(const pid_t *pids, int pid_count, int **out);
 
 /*
  * Starts argv anew with "-sf" and this process's number, handing down the application's listening descriptors. Returns
- * the child's number, or -1 with errno.
+ * the child's number once it has executed the program, or -1 with errno. The workers must know of the fork (app_set_forking).
  */
 pid_t takeover_start(int argc, char **argv, const struct app *app);
 

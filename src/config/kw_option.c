@@ -85,6 +85,8 @@ static int parse_httpchk(struct cfg_parser *p, const struct cfg_kw *kw, void *ob
         px->check_type = CFG_CHECK_TCP;
         return 0;
     }
+    cfg_own_checks(p);
+    p->scope->own_httpchk = true;
     px->check_type = CFG_CHECK_HTTP;
     px->httpchk_method = argc > 1 ? argv[0] : "OPTIONS";
     px->httpchk_uri = argc > 1 ? argv[1] : argc == 1 ? argv[0] : "/";
@@ -110,10 +112,12 @@ static int parse_check_type(struct cfg_parser *p, const struct cfg_kw *kw, void 
     struct cfg_proxy *px = object;
     enum cfg_check_type type = (enum cfg_check_type)kw->min;
 
-    if (p->modifier == CFG_MODIFIER_NONE)
+    if (p->modifier == CFG_MODIFIER_NONE) {
+        cfg_own_checks(p);
         px->check_type = type;
-    else if (px->check_type == type)
+    } else if (px->check_type == type) {
         px->check_type = CFG_CHECK_TCP;
+    }
     return 0;
 }
 

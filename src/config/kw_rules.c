@@ -1,23 +1,35 @@
 #include "config/parser.h"
 
-/* A proxy's own http-check and tcp-check lines replace those of the defaults section. */
+void cfg_own_checks(struct cfg_parser *p)
+{
+    struct cfg_scope *scope = p->scope;
+    struct cfg_line **at = &scope->proxy->lines;
+
+    if (scope->own_checks)
+        return;
+    while (*at) {
+        if ((*at)->kind == CFG_LINE_HTTP_CHECK || (*at)->kind == CFG_LINE_TCP_CHECK)
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
+    }
+    scope->lines_end = at;
+    scope->own_checks = true;
+}
+
+/* A proxy's own http-check and tcp-check lines replace those of the defaults section, and its request line. */
 static int parse_check(struct cfg_parser *p, const struct cfg_kw *kw, void *object, int argc,
                        char **argv)
 {
     struct cfg_scope *scope = p->scope;
 
-    if (!scope->own_checks) {
-        struct cfg_line **at = &scope->proxy->lines;
-
-        while (*at) {
-            if ((*at)->kind == CFG_LINE_HTTP_CHECK || (*at)->kind == CFG_LINE_TCP_CHECK)
-                *at = (*at)->next;
-            else
-                at = &(*at)->next;
-        }
-        scope->lines_end = at;
-        scope->own_checks = true;
+    if (!scope->own_checks && !scope->own_httpchk) {
+        scope->proxy->httpchk_method = "OPTIONS";
+        scope->proxy->httpchk_uri = "/";
+        scope->proxy->httpchk_version = "HTTP/1.0";
+        scope->proxy->httpchk_headers = NULL;
     }
+    cfg_own_checks(p);
     cfg_line_append(p, kw->line, argc, argv);
     return argc;
 }

@@ -107,6 +107,7 @@ struct cfg_scope {
     unsigned
         used_by;     /* of a defaults section with rules: the kind of section that inherited them */
     bool own_checks; /* http-check and tcp-check lines are the proxy's own, not inherited */
+    bool own_httpchk; /* so is "option httpchk" */
     struct cfg_line **lines_end;
     struct cfg_bind **binds_end;
     struct cfg_server **servers_end;
@@ -247,5 +248,8 @@ void cfg_check(struct cfg_parser *p);
 extern const struct cfg_kw cfg_kw_global[], cfg_kw_global_ssl[], cfg_kw_tune[], cfg_kw_proxy[],
     cfg_kw_timeout[], cfg_kw_option[], cfg_kw_balance[], cfg_kw_log[], cfg_kw_rules[],
     cfg_kw_stats[], cfg_kw_error[], cfg_kw_bind[], cfg_kw_ssl[], cfg_kw_server[], cfg_kw_refused[];
+
+/* The proxy says itself what its checks do: the lines of the defaults section go. */
+void cfg_own_checks(struct cfg_parser *p);
 
 #endif

@@ -15,6 +15,7 @@
 #define WALL_SYNC_US 50000
 
 struct io_loop {
+    bool forking; /* see io_loop_set_forking */
     int epoll_fd;
     bool more_work; /* a hook of the last turn wants to run again */
     uint64_t now_us;
@@ -125,6 +126,16 @@ int io_watch_change(struct io_loop *loop, struct io_watch *w, unsigned events)
     if (!w->registered)
         return io_watch_add(loop, w, events, false);
     return control(loop, EPOLL_CTL_MOD, w, events, false);
+}
+
+void io_loop_set_forking(struct io_loop *loop, bool forking)
+{
+    loop->forking = forking;
+}
+
+bool io_loop_is_forking(const struct io_loop *loop)
+{
+    return loop->forking;
 }
 
 void io_watch_remove(struct io_loop *loop, struct io_watch *w)

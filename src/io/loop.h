@@ -73,6 +73,12 @@ int io_watch_add(struct io_loop *loop, struct io_watch *w, unsigned events, bool
  * Another set of events in place of the present one; registers when that is not done yet. SP_EIO.
  */
 int io_watch_change(struct io_loop *loop, struct io_watch *w, unsigned events);
+/*
+ * A forked child holds copies of all descriptors until it executes another program; while it does, close(2) in
+ * the parent does not unregister. Around a fork the loop is told to unregister explicitly. On the loop's own thread.
+ */
+void io_loop_set_forking(struct io_loop *loop, bool forking);
+bool io_loop_is_forking(const struct io_loop *loop);
 /* No event comes after this, not even one of the present turn. */
 void io_watch_remove(struct io_loop *loop, struct io_watch *w);
 

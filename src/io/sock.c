@@ -254,6 +254,8 @@ static void kernel_close(struct io_sock *s, bool reset)
 
     if (s->watch.fd < 0)
         return;
+    if (s->watch.registered && io_loop_is_forking(s->loop))
+        io_watch_remove(s->loop, &s->watch);
     if (reset)
         setsockopt(s->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
     close(s->watch.fd);

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* --- sums ------------------------------------------------------------------------- */
 
@@ -110,6 +111,19 @@ void app_stop(struct app *app)
         return;
     for (int i = 0; i < app->started_count; i++)
         io_loop_post(app->workers[i].loop, &app->workers[i].stop_message);
+}
+
+void app_set_forking(struct app *app, bool forking)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+
+    atomic_store(&app->forking, forking);
+    atomic_store(&app->forking_heard, 0);
+    for (int i = 0; i < app->started_count; i++)
+        io_loop_post(app->workers[i].loop, &app->workers[i].forking_message);
+    /* A worker that has ended hears nothing, and closes nothing any more. */
+    while (atomic_load(&app->forking_heard) < atomic_load(&app->running_count))
+        nanosleep(&pause, NULL);
 }
 
 bool app_is_running(const struct app *app)

@@ -4,6 +4,7 @@
 #include "proxy/build.h"
 
 #include "io/proxy_header.h"
+#include "proxy/check.h"
 
 enum tls_version build_tls_version(int number)
 {
@@ -194,7 +195,7 @@ int build_servers_finish(struct build *b, struct proxy *p)
     for (int i = 0; i < p->server_count; i++) {
         struct server *s = p->servers[i];
 
-        if (s->cfg->ssl.enabled || (s->cfg->check_ssl && s->cfg->check))
+        if (s->cfg->ssl.enabled || (s->cfg->check && (s->cfg->check_ssl || checks_use_tls(p->cfg))))
             server_tls(b, s);
         s->tls_for_traffic = s->cfg->ssl.enabled;
         if (s->cfg->ssl.sni)

@@ -120,12 +120,21 @@ static bool any_checked(const struct proxy *backend)
     return false;
 }
 
+/* Lines are compiled even when no server is checked, so that their errors are reported. */
+static bool has_lines(const struct cfg_proxy *cfg)
+{
+    for (const struct cfg_line *line = cfg->lines; line; line = line->next)
+        if (line->kind == CFG_LINE_HTTP_CHECK || line->kind == CFG_LINE_TCP_CHECK)
+            return true;
+    return false;
+}
+
 int checks_build(struct proxy *backend, struct rules_compiler *compiler)
 {
     int rc = server_states_build(backend);
     const struct check_script *script;
 
-    if (rc == SP_ENOMEM || !any_checked(backend))
+    if (rc == SP_ENOMEM || (!any_checked(backend) && !has_lines(backend->cfg)))
         return rc;
     script = check_script_build(backend, compiler);
     if (!script)

@@ -273,6 +273,7 @@ struct worker {
     struct idle_pool *pools;        /* by server index */
     struct list sessions;           /* all live sessions */
     unsigned session_count;
+    struct list parked;             /* accepted connections for which there is no place yet */
     struct list later;              /* sessions that yielded */
     struct io_turn_hook later_hook;
     void *free_sessions, *free_txns, *free_conns; /* recycled objects */
@@ -286,7 +287,7 @@ struct worker {
     bool draining;
     bool listeners_paused;       /* some are, because a limit was reached */
     uint64_t last_second_us;     /* when the once-a-second work was done */
-    struct io_message drain_message, stop_message, limit_message;
+    struct io_message drain_message, stop_message, limit_message, forking_message;
     atomic_bool limit_posted;    /* limit_message is under way */
     struct io_timer hard_stop_timer;
 };
@@ -326,6 +327,8 @@ struct app {
     int taken_count;
     bool replaced;               /* a new process listens now: Unix sockets stay in the file system */
     atomic_int running_count;    /* workers that have not ended */
+    atomic_bool forking;
+    atomic_int forking_heard;    /* workers that have taken the present value of `forking` over */
     atomic_int drained_count;    /* workers that have stopped listening */
     void (*on_worker_end)(void); /* called by each worker's thread when it ends; may be NULL */
     int started_count;           /* workers whose threads run */
@@ -355,6 +358,8 @@ int app_start(struct app *app);
 void app_drain(struct app *app);
 /* Everything ends now. Any thread. */
 void app_stop(struct app *app);
+/* Around a fork (see io_loop_set_forking): returns when all workers have heard of it. */
+void app_set_forking(struct app *app, bool forking);
 void app_wait(struct app *app);
 /* False once every worker has ended by itself or was stopped. */
 bool app_is_running(const struct app *app);

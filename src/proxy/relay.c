@@ -416,6 +416,8 @@ enum step session_step_relay(struct session *s)
         down = relay_download(s);
         if (s->state != SESSION_RELAY)
             return s->state == SESSION_DEAD ? STEP_WAIT : STEP_AGAIN;
+        if (s->res.delivered && !s->req.delivered && s->req.complete && flow_pending(&s->req) == 0)
+            relay_upload_done(s); /* the last bytes went in this very round */
         if (s->res.delivered && (s->req.delivered || (s->http && !s->txn->tunnel)))
             return session_finish(s);
         if (up == STEP_WAIT && down == STEP_WAIT)

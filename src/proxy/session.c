@@ -126,7 +126,6 @@ static void session_count_open(struct session *s)
     fe->fe_current++;
     if (fe->fe_current > fe->fe_current_max)
         fe->fe_current_max = fe->fe_current;
-    atomic_fetch_add_explicit(&s->worker->app->connections, 1, memory_order_relaxed);
     if (s->bind->maxconn)
         atomic_fetch_add_explicit(&s->bind->current, 1, memory_order_relaxed);
     list_init(&s->later);
@@ -194,10 +193,16 @@ static enum step session_begin(struct session *s)
 void session_accept(struct bind_listener *bl, int fd, const struct addr *peer)
 {
     struct worker *w = bl->worker;
-    struct session *s = session_alloc(w);
+    struct session *s;
 
+    if (!worker_take_place(w, bl)) {
+        worker_park(w, bl, fd, peer);
+        return;
+    }
+    s = session_alloc(w);
     if (!s) {
         close(fd);
+        atomic_fetch_sub(&w->app->connections, 1);
         return;
     }
     s->worker = w;
@@ -372,6 +377,12 @@ enum step session_finish(struct session *s)
     s->idle_since_us = s->client_activity_us = session_now(s);
     s->state = SESSION_IDLE;
     return STEP_AGAIN;
+}
+
+enum step session_refuse(struct session *s)
+{
+    session_end_txn(s);
+    return session_close_gently(s);
 }
 
 void session_destroy(struct session *s, bool reset)

@@ -317,6 +317,8 @@ enum step session_step_reply(struct session *s);
 enum step session_step_linger(struct session *s);
 /* Closes after what was sent could be read. */
 enum step session_close_gently(struct session *s);
+/* Nothing can be done for this connection: ends its transaction, then closes as gently. */
+enum step session_refuse(struct session *s);
 
 /* --- host.c, log.c, queue.c, pool.c -------------------------------------------------------- */
 

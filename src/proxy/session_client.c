@@ -108,8 +108,7 @@ static enum step session_tcp_go(struct session *s)
     backend = session_choose_backend(s);
     if (!backend) {
         session_fail(s, 'S', 'C');
-        session_destroy(s, false);
-        return STEP_WAIT;
+        return session_refuse(s);
     }
     if (backend->is_http) {
         s->http = s->upgraded = true;

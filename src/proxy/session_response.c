@@ -2,6 +2,7 @@
  * The response's head: reading it, rules, cookies, compression, and its framing
  * for the client. RFC 9112 section 6, RFC 9110 section 15.2.
  */
+#include "proxy/check.h"
 #include "proxy/compress.h"
 #include "proxy/session.h"
 
@@ -128,6 +129,7 @@ static void response_count(struct session *s)
 
     t->response_us = session_now(s);
     t->status = t->res.status;
+    check_observe(t->server, true, t->status < 500 || t->status == 501 || t->status == 505);
     session_fe(s)->responses[class]++;
     session_be(s)->be_responses[class]++;
     session_srv(s)->responses[class]++;

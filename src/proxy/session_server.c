@@ -3,6 +3,7 @@
  * and what happens when that fails.
  */
 #include "proxy/balance.h"
+#include "proxy/check.h"
 #include "proxy/session.h"
 
 /* HAProxy waits this long before it tries the same server again. */
@@ -63,10 +64,7 @@ static enum step assign_none(struct session *s)
 {
     session_fail(s, 'S', 'C');
     session_be(s)->connect_errors++;
-    if (s->http)
-        return session_reply_error(s, 503);
-    session_destroy(s, false);
-    return STEP_WAIT;
+    return s->http ? session_reply_error(s, 503) : session_refuse(s);
 }
 
 static enum step assign_wait(struct session *s, struct server *server)
@@ -259,6 +257,8 @@ enum step session_server_failed(struct session *s, char cause, char stage, unsig
     if (t->server) {
         if (connecting)
             session_srv(s)->connect_errors++;
+        if (cause != 'R' && cause != 'I' && !stale)
+            check_observe(t->server, !connecting, false);
         session_release_slot(s);
     }
     if (t->server && !t->response_started && (stale || server_may_retry(s, cause, stage)))
@@ -297,6 +297,8 @@ enum step session_connect_done(struct session *s)
     struct txn *t = s->txn;
 
     t->connected_us = session_now(s);
+    if (!t->reused)
+        check_observe(t->server, false, true);
     s->server->established = true;
     s->server->request_count++;
     s->server_activity_us = session_now(s);

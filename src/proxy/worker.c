@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define KEEP_BUFS 256
 #define KEEP_BIG_BUFS 64
@@ -57,10 +58,62 @@ static bool listener_is_full(const struct app *app, const struct bind_listener *
             limit_reached(bl->bind->frontend->cfg->maxconn, frontend_current(app, bl->bind->frontend)));
 }
 
+bool worker_take_place(struct worker *w, const struct bind_listener *bl)
+{
+    struct app *app = w->app;
+
+    if (listener_is_full(app, bl))
+        return false;
+    if (atomic_fetch_add(&app->connections, 1) < (unsigned)app->maxconn)
+        return true;
+    atomic_fetch_sub(&app->connections, 1); /* another worker was quicker */
+    return false;
+}
+
+struct parked {
+    struct list link;
+    struct bind_listener *listener;
+    struct addr peer;
+    int fd;
+};
+
+void worker_park(struct worker *w, struct bind_listener *bl, int fd, const struct addr *peer)
+{
+    struct parked *p = malloc(sizeof(*p));
+
+    if (!p) {
+        close(fd);
+        return;
+    }
+    p->listener = bl;
+    p->peer = *peer;
+    p->fd = fd;
+    list_push_back(&w->parked, &p->link);
+    worker_check_limits(w, bl);
+}
+
+/* As many of those that wait as there are places for; with `close_all`, none. */
+static void worker_unpark(struct worker *w, bool close_all)
+{
+    while (!list_is_empty(&w->parked)) {
+        struct parked *p = LIST_ENTRY(w->parked.next, struct parked, link);
+
+        if (!close_all && listener_is_full(w->app, p->listener))
+            return;
+        list_del(&p->link);
+        if (close_all)
+            close(p->fd);
+        else
+            session_accept(p->listener, p->fd, &p->peer);
+        free(p);
+    }
+}
+
 static void worker_update_listeners(struct worker *w)
 {
     bool paused = false;
 
+    worker_unpark(w, false);
     for (int i = 0; i < w->listener_count; i++) {
         struct bind_listener *bl = &w->listeners[i];
         bool full = listener_is_full(w->app, bl);
@@ -165,6 +218,7 @@ static void worker_drain_message(struct io_message *m)
     if (w->draining)
         return;
     w->draining = true;
+    worker_unpark(w, true);
     worker_stop_listeners(w);
     if (atomic_fetch_add(&w->app->drained_count, 1) + 1 == w->app->worker_count)
         app_close_listeners(w->app);
@@ -181,6 +235,14 @@ static void worker_drain_message(struct io_message *m)
 static void worker_hard_stop(struct io_timer *t)
 {
     io_loop_stop(LIST_ENTRY(t, struct worker, hard_stop_timer)->loop);
+}
+
+static void worker_forking_message(struct io_message *m)
+{
+    struct worker *w = LIST_ENTRY(m, struct worker, forking_message);
+
+    io_loop_set_forking(w->loop, atomic_load(&w->app->forking));
+    atomic_fetch_add(&w->app->forking_heard, 1);
 }
 
 static void worker_stop_message(struct io_message *m)
@@ -246,6 +308,7 @@ int worker_init(struct worker *w, struct app *app, int index)
     w->index = index;
     list_init(&w->sessions);
     list_init(&w->later);
+    list_init(&w->parked);
     w->loop = io_loop_new();
     w->tls = tls_worker_new();
     w->scratch = malloc(PROXY_SCRATCH_BYTES);
@@ -268,6 +331,7 @@ int worker_init(struct worker *w, struct app *app, int index)
     w->drain_message.run = worker_drain_message;
     w->stop_message.run = worker_stop_message;
     w->limit_message.run = worker_limit_message;
+    w->forking_message.run = worker_forking_message;
     return 0;
 }
 
@@ -287,6 +351,7 @@ void worker_run(struct worker *w)
         session_fail(s, 'K', session_is_waiting(s) ? 'R' : 'D');
         session_destroy(s, false);
     }
+    worker_unpark(w, true);
     pool_purge(w, true);
     if (w->index == 0)
         checks_stop(w->app);

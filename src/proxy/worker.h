@@ -18,6 +18,10 @@ void worker_release(struct worker *w);
 /* Serves until the worker has drained or is stopped; runs on the worker's thread. */
 void worker_run(struct worker *w);
 
+/* Counts one more connection of the process, unless a limit (bind, frontend or process) is reached. */
+bool worker_take_place(struct worker *w, const struct bind_listener *bl);
+/* An accepted connection for which there is no place yet: it waits, and its listener is paused. */
+void worker_park(struct worker *w, struct bind_listener *bl, int fd, const struct addr *peer);
 /* After an accept: pauses listeners, in all workers, whose limit (bind, frontend or process) is reached. */
 void worker_check_limits(struct worker *w, struct bind_listener *bl);
 /* The session has more to do, but others come first: it runs again in the next turn. */

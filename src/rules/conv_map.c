@@ -14,10 +14,8 @@ static int check_map(struct rules_compiler *c, struct conv_call *v, char why[RUL
     struct rules_arg *fallback = v->args.count > 1 ? &v->args.v[1] : NULL;
     struct pat_set *set = pat_set_file(c, match, 0, type, true, v->args.v[0].s.ptr);
 
-    if (!set) {
-        snprintf(why, RULES_WHY_BYTES, "map '%s' could not be loaded", v->args.v[0].s.ptr);
-        return SP_EINVAL;
-    }
+    if (!set) /* reported, with the reason */
+        return SP_EEXIST;
     v->args.v[0].u.pattern = set;
     if (fallback && v->def->out == VALUE_ADDR && !value_parse_addr(fallback->s, &fallback->addr)) {
         snprintf(why, RULES_WHY_BYTES, "default value '%s' is not an IP address", fallback->s.ptr);

@@ -200,6 +200,8 @@ static int compile_conv(struct rules_compiler *c, struct rules_expr *e, struct c
     status = args_parse(c, def->signature, text, &v->args, why);
     if (status == 0 && def->check)
         status = def->check(c, v, why);
+    if (status == SP_EEXIST) /* the check has told already */
+        return SP_EINVAL;
     if (status < 0) {
         diag_error(c->diag, c->loc, "converter '%s': %s", def->name,
                    why[0] ? why : sp_status_text(status));

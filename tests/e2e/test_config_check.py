@@ -2,6 +2,7 @@
 What is said about configurations that are wrong, and what the options of the command line do.
 """
 
+import concurrent.futures
 import os
 import re
 import signal
@@ -168,11 +169,17 @@ class Messages(Case):
     def test_each_mistake(self):
         """One error: file, line, the word, what was expected, the nearest keyword. Exit status 1."""
         certificate = self.make_certificate()
-        for name, (where, lines, parts) in MISTAKES.items():
+
+        def run(item):
+            number, (where, lines, _) = item
+            text, numbers = with_mistake(where, lines.replace("@cert@", certificate))
+            path = self.write("bad%d.cfg" % number, text)
+            return path, numbers, check("-c", "-f", path)
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            results = list(pool.map(run, enumerate(MISTAKES.values())))
+        for (name, (_, _, parts)), (path, numbers, (status, output)) in zip(MISTAKES.items(), results):
             with self.subTest(name):
-                text, numbers = with_mistake(where, lines.replace("@cert@", certificate))
-                path = self.write("bad.cfg", text)
-                status, output = check("-c", "-f", path)
                 self.assertEqual(status, 1, output)
                 errors = [line for line in output.splitlines() if ": error: " in line]
                 self.assertEqual(len(errors), 1, output)

@@ -518,6 +518,8 @@ static void test_nodelay(void **state)
     int fd = listen_loopback(&a);
     int value = 0;
     socklen_t len = sizeof(value);
+    char byte = 'x';
+    struct iovec small = {&byte, 1};
 
     assert_int_equal(io_listener_start(&l, loop, fd, false, no_accept), 0);
     io_listener_stop(&l);
@@ -527,7 +529,11 @@ static void test_nodelay(void **state)
     end_init(&server, accept4(fd, NULL, NULL, SOCK_NONBLOCK));
     getsockopt(server.sock.watch.fd, IPPROTO_TCP, TCP_NODELAY, &value, &len);
     assert_int_not_equal(value, 0);
-    value = 0;
+    /* Of a socket that connects: before its second write, or before a first one that is longer than a segment. */
+    assert_int_equal(client.sock.transport->sendv(&client.sock, &small, 1, false), 1);
+    getsockopt(client.sock.watch.fd, IPPROTO_TCP, TCP_NODELAY, &value, &len);
+    assert_int_equal(value, 0);
+    assert_int_equal(client.sock.transport->sendv(&client.sock, &small, 1, false), 1);
     getsockopt(client.sock.watch.fd, IPPROTO_TCP, TCP_NODELAY, &value, &len);
     assert_int_not_equal(value, 0);
     close_pair();
