@@ -397,9 +397,14 @@ static enum step relay_download(struct session *s)
 
 /* --- both ---------------------------------------------------------------------------- */
 
-/* The client vanished while nothing is read from it. */
-static bool relay_client_vanished(const struct session *s)
+/* The client vanished while nothing is read from it; with abortonclose its end of stream counts as that. */
+static bool relay_client_vanished(struct session *s)
 {
+    if (s->http && s->txn->backend->cfg->abortonclose && !s->txn->tunnel && s->req.complete) {
+        if (conn_watch(&s->client) != 0)
+            return true;
+        return !s->res.delivered && (s->client_gone || (s->client.sock.ready & IO_HUP));
+    }
     return s->client_gone && !s->res.delivered;
 }
 

@@ -142,7 +142,7 @@ enum step session_step_queued(struct session *s)
         s->state = SESSION_ASSIGN;
         return STEP_AGAIN;
     }
-    if (s->client_gone || (s->client.sock.read_closed && t->backend->cfg->abortonclose)) {
+    if (s->client_gone || ((s->client.sock.ready & IO_HUP) && t->backend->cfg->abortonclose)) {
         session_fail(s, 'C', 'Q');
         session_fe(s)->client_aborts++;
         session_destroy(s, false);
