@@ -353,7 +353,7 @@ static void warn_if_expired(struct loading *l)
     if (l->cert->not_after_s >= now_s)
         return;
     clock_http_date(l->cert->not_after_s > 0 ? (uint64_t)l->cert->not_after_s * 1000000 : 0, date);
-    diag_warning(l->diag, l->loc, "certificate %s expired on %s", l->path, date);
+    diag_add(l->diag, DIAG_NOTICE, l->loc, "certificate %s expired on %s", l->path, date);
 }
 
 struct tls_cert *tls_cert_load(struct tls_store *store, const char *path, const char *key_path,

@@ -169,7 +169,7 @@ static void expired(void **state)
     t_write_bundle("old.pem", &old, NULL);
     assert_non_null(load("old.pem"));
     assert_int_equal(world.diag.errors, 0);
-    assert_int_equal(world.diag.warnings, 1);
+    assert_int_equal(world.diag.warnings, 0); /* a notice: HAProxy loads it without a word */
     assert_non_null(strstr(t_message(&world, 0), "expired on "));
     t_id_free(&old);
 }
