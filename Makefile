@@ -52,9 +52,7 @@ fuzz: build-fuzz
 
 bench: all
 	@tools/setup bench
-	@if [ -x bench/run-all ]; then bench/run-all; else \
-	    echo "no bench/run-all yet: start build/sallyport -f FILE and put load on it with wrk or ab"; \
-	fi
+	@bench/run-all
 
 docs: all
 	@build/sallyport keywords --markdown > build/configuration.md
