@@ -408,6 +408,14 @@ static bool relay_client_vanished(struct session *s)
     return s->client_gone && !s->res.delivered;
 }
 
+/* Answered before the request was complete: it is still forwarded while the server keeps its side open. */
+static bool relay_upload_is_moot(const struct session *s)
+{
+    const struct io_sock *server = &s->server->conn.sock;
+
+    return s->http && !s->txn->tunnel && (server->read_closed || (server->ready & IO_HUP) || s->worker->draining);
+}
+
 enum step session_step_relay(struct session *s)
 {
     enum step up = STEP_AGAIN, down = STEP_AGAIN;
@@ -423,7 +431,7 @@ enum step session_step_relay(struct session *s)
             return s->state == SESSION_DEAD ? STEP_WAIT : STEP_AGAIN;
         if (s->res.delivered && !s->req.delivered && s->req.complete && flow_pending(&s->req) == 0)
             relay_upload_done(s); /* the last bytes went in this very round */
-        if (s->res.delivered && (s->req.delivered || (s->http && !s->txn->tunnel)))
+        if (s->res.delivered && (s->req.delivered || relay_upload_is_moot(s)))
             return session_finish(s);
         if (up == STEP_WAIT && down == STEP_WAIT)
             return STEP_WAIT;

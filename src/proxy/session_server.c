@@ -13,11 +13,10 @@ void session_server_event(struct io_sock *sock, unsigned events)
 {
     struct server_conn *c = (struct server_conn *)(void *)sock;
 
-    (void)events;
     if (c->session)
         session_run(c->session);
-    else if (conn_is_open(&c->conn))
-        pool_close(c, false); /* idle: whatever came, it can serve nobody */
+    else if (conn_is_open(&c->conn) && (events & (IO_READ | IO_HUP | IO_ERROR)))
+        pool_close(c, false); /* idle: whatever it says, it can serve nobody any more */
 }
 
 /* --- choice ----------------------------------------------------------------------- */
