@@ -387,7 +387,10 @@ static enum step relay_download(struct session *s)
         if (n < 0)
             return relay_client_failed(s, 'D');
         s->client_activity_us = session_now(s);
-        s->txn->response_started = true;
+        if (f->head_done)
+            s->txn->response_started = true;
+        else
+            s->txn->replayable = false; /* an interim response: a final one of ours may still follow */
         return STEP_AGAIN;
     }
     if (f->complete)
