@@ -92,6 +92,14 @@ class Load(Case):
         body = self.write("body", b"z" * 20000)
         self.ab(2000, 20, self.lb.url("web", "/posted"), "-k", "-p", body, "-T", "text/plain")
 
+    def test_built_in_origins(self):
+        """`sallyport origin` behind, as in the demonstration: bodies of 64 bytes and of 8 KiB."""
+        small, large = self.origin("--size", "64"), self.origin("--size", "8192")
+        proxy = self.proxy(CONFIG, one=small.port, two=large.port, name="origins")
+        sizes = {len(curl(proxy.url("web"))) for _ in range(4)}
+        self.assertEqual(sizes, {64, 8192})
+        self.ab(2000, 20, proxy.url("web"), "-k", "-l")
+
     def test_wrk(self):
         for port, scheme, path in (("web", "http", "/small"), ("web", "http", "/large"),
                                    ("tls", "https", "/small"), ("tls", "https", "/large")):

@@ -4,7 +4,7 @@ import threading
 import time
 import unittest
 
-from harness import LIMITS, Authority, Case, Connection, connect_tls, curl, read_all, serve_hello, status_of
+from harness import Authority, Case, Connection, connect_tls, curl, read_all, serve_hello, status_of
 
 CONFIG = """
 defaults
