@@ -254,6 +254,20 @@ listen web
             status, _, body = client.response()
             self.assertEqual((status, body), (413, b"enough"))
 
+    def test_silent_drop(self):
+        """Not a byte for the client; others are served."""
+        server = self.server(serve_hello)
+        proxy = self.proxy(self.config.replace(
+            "    http-reuse", "    http-request silent-drop if { path /x }\n    http-reuse"), server=server.port)
+        with proxy.connect("web", 0.5) as sock:
+            sock.sendall(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+            try:
+                self.assertEqual(sock.recv(1), b"")
+            except (TimeoutError, ConnectionResetError):
+                pass
+        self.assertEqual(curl(proxy.url("web")), "hello\n")
+        self.assertEqual(len(server.requests), 1)
+
     def test_websocket_data_in_the_same_packet(self):
         """Bytes that follow the head of an upgrade at once belong to the tunnel, both ways."""
         def handler(connection):
