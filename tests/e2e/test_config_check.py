@@ -272,15 +272,17 @@ class Conditions(Case):
         if IS_SALLYPORT:
             true += ["enabled(EPOLL)", "ssllib_name_startswith(OpenSSL)"]
             false += ["enabled(NOTHING)", "ssllib_name_startswith(Wolf)"]
-        for expressions, expected in ((true, True), (false, False), (wrong, False)):
-            for expression in expressions:
-                with self.subTest(expression):
-                    status, output = check("-cc", expression, env={"SP_TEST_SET": "yes"})
-                    self.assertEqual(status == 0, expected, output)
-                    if IS_SALLYPORT:
-                        self.assertIn(status, (0, 1))
-                    if expressions is wrong:
-                        self.assertNotEqual(output.strip(), "")
+        table = [(expression, expressions is true, expressions is wrong)
+                 for expressions in (true, false, wrong) for expression in expressions]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            results = list(pool.map(lambda row: check("-cc", row[0], env={"SP_TEST_SET": "yes"}), table))
+        for (expression, expected, is_wrong), (status, output) in zip(table, results):
+            with self.subTest(expression):
+                self.assertEqual(status == 0, expected, output)
+                if IS_SALLYPORT:
+                    self.assertIn(status, (0, 1))
+                if is_wrong:
+                    self.assertNotEqual(output.strip(), "")
 
 
 class CommandLine(Case):
