@@ -4,10 +4,7 @@
  * written and parsed again in both versions.
  */
 #include "io/proxy_header.h"
-
-#include <assert.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz_check.h"
 
 static bool is_inside(struct str slice, struct str header)
 {
@@ -22,21 +19,21 @@ static void check_slices(const struct io_proxy_header *h, struct str header)
                                  h->tls_cipher, h->tls_sig_alg, h->tls_key_alg};
 
     for (size_t i = 0; i < sizeof(slices) / sizeof(slices[0]); i++)
-        assert(is_inside(slices[i], header));
+        CHECK(is_inside(slices[i], header));
 }
 
 static void check_written(const struct io_proxy_header *h, const char *out, ptrdiff_t n)
 {
     struct io_proxy_header again;
 
-    assert(n > 0);
-    assert(io_proxy_header_parse(str_make(out, (size_t)n - 1), &again) == SP_EAGAIN);
-    assert(io_proxy_header_parse(str_make(out, (size_t)n), &again) == n);
+    CHECK(n > 0);
+    CHECK(io_proxy_header_parse(str_make(out, (size_t)n - 1), &again) == SP_EAGAIN);
+    CHECK(io_proxy_header_parse(str_make(out, (size_t)n), &again) == n);
     if (h->local || h->src.u.sa.sa_family == AF_UNIX) {
-        assert(again.local);
+        CHECK(again.local);
         return;
     }
-    assert(addr_equal(&again.src, &h->src) && addr_equal(&again.dst, &h->dst));
+    CHECK(addr_equal(&again.src, &h->src) && addr_equal(&again.dst, &h->dst));
 }
 
 static void check_round_trips(const struct io_proxy_header *h)
@@ -77,13 +74,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct io_proxy_header h, other;
     ptrdiff_t n = io_proxy_header_parse(in, &h);
 
-    assert(n == SP_EAGAIN || n == SP_EPROTO || (n > 0 && (size_t)n <= size));
+    CHECK(n == SP_EAGAIN || n == SP_EPROTO || (n > 0 && (size_t)n <= size));
     if (n <= 0)
         return 0;
-    assert(n <= IO_PROXY_HEADER_MAX);
+    CHECK(n <= IO_PROXY_HEADER_MAX);
     for (ptrdiff_t cut = 0; cut < n; cut++)
-        assert(io_proxy_header_parse(str_make(in.ptr, (size_t)cut), &other) == SP_EAGAIN);
-    assert(io_proxy_header_parse(str_make(in.ptr, (size_t)n), &other) == n);
+        CHECK(io_proxy_header_parse(str_make(in.ptr, (size_t)cut), &other) == SP_EAGAIN);
+    CHECK(io_proxy_header_parse(str_make(in.ptr, (size_t)n), &other) == n);
     check_slices(&h, str_make(in.ptr, (size_t)n));
     check_round_trips(&h);
     return 0;

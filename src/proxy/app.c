@@ -29,6 +29,18 @@ void proxy_counters_sum(const struct app *app, const struct proxy *p, struct pro
         counters_add(out, &app->workers[i].proxies[p->index], sizeof(*out));
 }
 
+int64_t proxy_current(const struct app *app, const struct proxy *p, bool backend)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < app->worker_count; i++) {
+        const struct proxy_counters *c = &app->workers[i].proxies[p->index];
+
+        n += backend ? c->be_current : c->fe_current;
+    }
+    return n;
+}
+
 void server_counters_sum(const struct app *app, const struct server *s, struct server_counters *out)
 {
     memset(out, 0, sizeof(*out));

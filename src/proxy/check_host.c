@@ -3,34 +3,7 @@
  */
 #include "proxy/balance.h"
 #include "proxy/check_internal.h"
-
-static bool put_int(struct sample *out, int64_t value)
-{
-    out->type = SAMPLE_INT;
-    out->u.i = value;
-    return true;
-}
-
-static bool put_str(struct sample *out, struct str value)
-{
-    out->type = SAMPLE_STR;
-    out->u.s = value;
-    return value.ptr != NULL;
-}
-
-static bool put_bool(struct sample *out, bool value)
-{
-    out->type = SAMPLE_BOOL;
-    out->u.b = value;
-    return true;
-}
-
-static bool put_host(struct sample *out, const struct addr *a)
-{
-    out->type = SAMPLE_ADDR;
-    out->u.a = *a;
-    return a->u.sa.sa_family == AF_INET || a->u.sa.sa_family == AF_INET6;
-}
+#include "proxy/sample.h"
 
 /* Either end of the check's connection. */
 static bool item_address(const struct check *c, enum rules_item item, struct sample *out)
@@ -59,28 +32,6 @@ static bool item_tls(struct check *c, enum rules_item item, struct sample *out)
     if (!c->conn.tls || tls_conn_fact(c->conn.tls, fact, &c->scratch, &text) != 0)
         return false;
     return put_str(out, text);
-}
-
-static bool item_process(const struct app *app, enum rules_item item, struct sample *out)
-{
-    switch (item) {
-    case RULES_PID:
-        return put_int(out, app->pid);
-    case RULES_NBTHREAD:
-        return put_int(out, app->worker_count);
-    case RULES_THREAD:
-        return put_int(out, 0);
-    case RULES_ACT_CONN:
-        return put_int(out, atomic_load(&app->connections));
-    case RULES_STOPPING:
-        return put_bool(out, atomic_load(&app->stopping));
-    case RULES_HOSTNAME:
-        return put_str(out, app->hostname);
-    case RULES_NODE:
-        return put_str(out, app->node);
-    default:
-        return false;
-    }
 }
 
 static bool host_item(void *stream, enum rules_item item, struct sample *out)
@@ -115,7 +66,7 @@ static bool host_item(void *stream, enum rules_item item, struct sample *out)
         return put_int(out,
                        (int64_t)buf_len(c->script->type == CFG_CHECK_HTTP ? &c->body : &c->in));
     default:
-        return item_process(p->app, item, out);
+        return process_item(&p->app->workers[0], item, out);
     }
 }
 
@@ -124,7 +75,6 @@ static bool host_count(void *stream, enum rules_count what, void *object, struct
     struct check *c = stream;
     struct server *server = object ? object : c->server;
     const struct proxy *p = object ? object : c->server->backend;
-    struct proxy_counters counters;
 
     switch (what) {
     case RULES_SRV_IS_UP:
@@ -141,8 +91,7 @@ static bool host_count(void *stream, enum rules_count what, void *object, struct
         return put_int(out, atomic_load(&p->queued));
     case RULES_BE_CONN:
     case RULES_FE_CONN:
-        proxy_counters_sum(p->app, p, &counters);
-        return put_int(out, what == RULES_BE_CONN ? counters.be_current : counters.fe_current);
+        return put_int(out, proxy_current(p->app, p, what == RULES_BE_CONN));
     default:
         return false;
     }

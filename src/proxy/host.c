@@ -2,6 +2,7 @@
  * What rules ask about a session: the answers behind struct rules_host.
  */
 #include "proxy/balance.h"
+#include "proxy/sample.h"
 #include "proxy/session.h"
 
 #include <time.h>
@@ -48,49 +49,6 @@ void session_rules_ctx(struct session *s)
         ctx->req_captures = arena_zalloc(&t->arena, (size_t)fe->req_capture_count, sizeof(struct str));
     if (fe->res_capture_count)
         ctx->res_captures = arena_zalloc(&t->arena, (size_t)fe->res_capture_count, sizeof(struct str));
-}
-
-/* --- small makers ------------------------------------------------------------------ */
-
-static bool put_bool(struct sample *out, bool value)
-{
-    out->type = SAMPLE_BOOL;
-    out->u.b = value;
-    return true;
-}
-
-static bool put_int(struct sample *out, int64_t value)
-{
-    out->type = SAMPLE_INT;
-    out->u.i = value;
-    return true;
-}
-
-static bool put_str(struct sample *out, struct str value)
-{
-    if (!value.ptr)
-        return false;
-    out->type = SAMPLE_STR;
-    out->u.s = value;
-    return true;
-}
-
-static bool put_bin(struct sample *out, struct str value)
-{
-    if (!value.ptr)
-        return false;
-    out->type = SAMPLE_BIN;
-    out->u.s = value;
-    return true;
-}
-
-static bool put_host(struct sample *out, const struct addr *a)
-{
-    if (a->u.sa.sa_family != AF_INET && a->u.sa.sa_family != AF_INET6)
-        return false;
-    out->type = SAMPLE_ADDR;
-    out->u.a = *a;
-    return true;
 }
 
 /* --- by subject ----------------------------------------------------------------------- */
@@ -248,32 +206,6 @@ static bool item_payload(struct session *s, enum rules_item item, struct sample 
     return put_int(out, f->win.mem ? (int64_t)buf_len(&f->win) : 0);
 }
 
-static bool item_process(struct session *s, enum rules_item item, struct sample *out)
-{
-    const struct app *app = s->worker->app;
-
-    switch (item) {
-    case RULES_PID:
-        return put_int(out, app->pid);
-    case RULES_NBTHREAD:
-        return put_int(out, app->worker_count);
-    case RULES_THREAD:
-        return put_int(out, s->worker->index);
-    case RULES_ACT_CONN:
-        return put_int(out, atomic_load(&app->connections));
-    case RULES_STOPPING:
-        return put_bool(out, atomic_load(&app->stopping));
-    case RULES_UPTIME_S:
-        return put_int(out, (int64_t)((session_now(s) - app->start_us) / 1000000));
-    case RULES_HOSTNAME:
-        return put_str(out, app->hostname);
-    case RULES_NODE:
-        return put_str(out, app->node);
-    default:
-        return false;
-    }
-}
-
 static bool item_timeout(struct session *s, enum rules_item item, struct sample *out)
 {
     const struct cfg_proxy *be = s->txn && s->txn->backend ? s->txn->backend->cfg : NULL;
@@ -337,7 +269,7 @@ static bool host_item(void *stream, enum rules_item item, struct sample *out)
     case RULES_BE_TUNNEL_TIMEOUT:
         return item_timeout(s, item, out);
     default:
-        return item_process(s, item, out) || item_tls(s, item, out);
+        return process_item(s->worker, item, out) || item_tls(s, item, out);
     }
 }
 
@@ -399,7 +331,6 @@ static bool host_count(void *stream, enum rules_count what, void *object, struct
 {
     struct session *s = stream;
     struct proxy *p = object, *current = s->txn && s->txn->backend ? s->txn->backend : s->frontend;
-    struct proxy_counters c;
     unsigned usable;
 
     if (what >= RULES_SRV_IS_UP && what <= RULES_SRV_SESS_RATE)
@@ -413,8 +344,7 @@ static bool host_count(void *stream, enum rules_count what, void *object, struct
         return put_int(out, balance_usable(p));
     case RULES_BE_CONN:
     case RULES_FE_CONN:
-        proxy_counters_sum(p->app, p, &c);
-        return put_int(out, what == RULES_BE_CONN ? c.be_current : c.fe_current);
+        return put_int(out, proxy_current(p->app, p, what == RULES_BE_CONN));
     case RULES_BE_SESS_RATE:
     case RULES_FE_SESS_RATE:
     case RULES_FE_REQ_RATE:

@@ -62,15 +62,11 @@ static void log_fill_counts(const struct session *s, struct rules_log *l)
 {
     const struct app *app = s->worker->app;
     const struct txn *t = s->txn;
-    struct proxy_counters fe, be;
 
-    proxy_counters_sum(app, s->frontend, &fe);
     l->act_conn = atomic_load_explicit(&app->connections, memory_order_relaxed);
-    l->fe_conn = (unsigned)fe.fe_current;
-    if (t->backend) {
-        proxy_counters_sum(app, t->backend, &be);
-        l->be_conn = (unsigned)be.be_current;
-    }
+    l->fe_conn = (unsigned)proxy_current(app, s->frontend, false);
+    if (t->backend)
+        l->be_conn = (unsigned)proxy_current(app, t->backend, true);
     if (t->server)
         l->srv_conn = atomic_load_explicit(&t->server->served, memory_order_relaxed);
     if (t->has_slot == false && t->server)

@@ -194,7 +194,6 @@ struct proxy {
     int log_count;
     struct rules_fmt *log_fmt[2]; /* by kind of listener */
     struct rules_fmt *error_log_fmt, *log_sd_fmt;
-    bool log_needs_messages;
     int64_t inspect_delay_us; /* tcp-request inspect-delay; CFG_UNSET: none */
     struct str log_tag;
     struct rules_fmt *unique_id;
@@ -213,7 +212,6 @@ struct proxy {
     struct balance *balance;
     struct use_server *use_servers;
     int use_server_count;
-    struct str *compress_types;
     pthread_mutex_t queue_lock; /* queues of the backend and its servers */
     struct list queue;          /* struct pending, oldest first */
     atomic_uint queued, queued_max; /* in the backend's own queue */
@@ -366,6 +364,8 @@ bool app_is_running(const struct app *app);
 
 /* Sums over all workers. */
 void proxy_counters_sum(const struct app *app, const struct proxy *p, struct proxy_counters *out);
+/* The gauge alone, as frontend or as backend: what limits and log lines ask for. */
+int64_t proxy_current(const struct app *app, const struct proxy *p, bool backend);
 void server_counters_sum(const struct app *app, const struct server *s, struct server_counters *out);
 
 /* Writes a notice about a proxy or server to the proxy's log targets. `level` as in syslog. */

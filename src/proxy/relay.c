@@ -106,8 +106,7 @@ static ptrdiff_t flow_send(struct flow *f, struct conn *to)
     return n;
 }
 
-/* Looks at received bytes that were not looked at yet. SP_EPROTO: broken framing; > 0: something became sendable. */
-static ptrdiff_t flow_walk(struct flow *f)
+ptrdiff_t flow_walk(struct flow *f)
 {
     struct str fresh = str_from(buf_str(&f->win), f->ready);
     ptrdiff_t n = fresh.len ? h1_body_walk(&f->body, fresh) : 0;
@@ -215,11 +214,8 @@ static enum step relay_read_client(struct session *s)
         s->client_activity_us = session_now(s);
         return STEP_AGAIN;
     }
-    if (n == SP_EAGAIN || n == SP_ETOOBIG) {
-        if (conn_watch(&s->client) != 0)
-            session_destroy(s, true);
-        return STEP_WAIT;
-    }
+    if (n == SP_EAGAIN || n == SP_ETOOBIG)
+        return session_wait_client(s);
     f->eof = true;
     if (n == SP_EEOF && f->body.framing == HTTP_FRAMING_CLOSE) {
         f->complete = true;

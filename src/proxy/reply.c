@@ -130,19 +130,15 @@ static void reply_settle_request(struct session *s)
 {
     struct txn *t = s->txn;
     struct flow *f = &s->req;
-    ptrdiff_t n;
 
     if (!f->head_done) {
         t->keep_client = false;
         return;
     }
-    n = f->complete ? 0 : h1_body_walk(&f->body, str_from(buf_str(&f->win), f->ready));
-    if (n < 0) {
+    if (!f->complete && flow_walk(f) < 0) {
         t->keep_client = false;
         return;
     }
-    f->ready += (size_t)n;
-    f->complete = h1_body_is_done(&f->body);
     buf_consume(&f->win, f->ready);
     f->ready = 0;
     f->delivered = f->complete;
@@ -165,7 +161,7 @@ static enum step reply_send(struct session *s)
         session_run_rules(s, t->backend, RULES_HTTP_AFTER_RESPONSE);
     session_run_rules(s, s->frontend, RULES_HTTP_AFTER_RESPONSE);
     t->status = t->res.status;
-    session_fe(s)->responses[t->status / 100 <= 5 ? t->status / 100 : 0]++;
+    session_fe(s)->responses[session_status_class(t->status)]++;
     if (s->frontend->res_capture_count)
         session_capture(s, true);
     if (reply_finish_head(s) != 0) {
@@ -183,16 +179,6 @@ static enum step reply_send(struct session *s)
     return STEP_AGAIN;
 }
 
-/* The server, if one was involved, is done with. */
-static void reply_drop_server(struct session *s)
-{
-    if (!s->server)
-        return;
-    s->server->session = NULL;
-    pool_close(s->server, false);
-    s->server = NULL;
-}
-
 enum step session_reply(struct session *s, struct rules_reply *reply)
 {
     struct txn *t = s->txn;
@@ -203,7 +189,7 @@ enum step session_reply(struct session *s, struct rules_reply *reply)
     }
     if (reply->use_default_errorfile)
         return session_reply_error(s, reply->status);
-    reply_drop_server(s);
+    session_drop_server(s, false);
     if (reply->close)
         t->keep_client = false;
     if (reply->raw.ptr) {
@@ -245,7 +231,7 @@ enum step session_reply_error(struct session *s, unsigned status)
         session_destroy(s, false);
         return STEP_WAIT;
     }
-    reply_drop_server(s);
+    session_drop_server(s, false);
     if (status == 400 || status == 408 || status == 500)
         t->keep_client = false;
     if (slot >= 0 && p->error_locations[slot])

@@ -291,7 +291,7 @@ void session_fail(struct session *s, char cause, char stage)
 
 /* --- end of a transaction ------------------------------------------------------------ */
 
-static void session_drop_server(struct session *s, bool reusable)
+void session_drop_server(struct session *s, bool reusable)
 {
     struct server_conn *c = s->server;
 

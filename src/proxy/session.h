@@ -81,7 +81,6 @@ struct server_conn {
     uint32_t request_count;  /* requests sent over it */
     bool is_private;         /* may serve its first session only */
     bool one_request;        /* never used again: its PROXY header names one request */
-    bool established;
 };
 
 struct pending { /* a session waiting for a slot; see queue.c */
@@ -145,7 +144,6 @@ struct txn {
     bool response_started; /* bytes of a response have gone to the client */
     bool no_log;
     bool stats;        /* answered by the statistics page */
-    bool expect_continue;
 
     struct http_field req_fields[TXN_FIELDS], res_fields[TXN_FIELDS];
     _Alignas(16) char arena_start[TXN_ARENA_BYTES];
@@ -196,6 +194,13 @@ void session_drain(struct session *s);
 void session_fail(struct session *s, char cause, char stage);
 /* The transaction is over: log, counters, server connection back to its pool; then the next request or the end. */
 enum step session_finish(struct session *s);
+/* Parts with the server connection, if there is one: to its pool (or kept for this session) when it can be used again. */
+void session_drop_server(struct session *s, bool reusable);
+/* Index of a status in the counters by class. */
+static inline unsigned session_status_class(unsigned status)
+{
+    return status / 100 <= 5 ? status / 100 : 0;
+}
 int session_start_txn(struct session *s);
 
 /* Between requests, or before the first byte of one. */
@@ -233,6 +238,8 @@ int64_t session_timeout_tarpit(const struct session *s);
 
 /* --- session_client.c -------------------------------------------------------------------- */
 
+/* Waits for the client's next bytes; a loop that cannot watch it gives the session up. */
+enum step session_wait_client(struct session *s);
 enum step session_step_proxy_header(struct session *s);
 enum step session_step_handshake(struct session *s);
 enum step session_step_tcp_content(struct session *s);
@@ -304,6 +311,11 @@ ptrdiff_t flow_splice_out(struct flow *f, struct conn *to);
 void flow_release_pipe(struct worker *w, struct flow *f);
 void pipes_free(struct worker *w);
 
+/*
+ * Looks at received bytes that were not looked at yet: how many more may be sent, or SP_EPROTO for broken framing.
+ * Sets `complete` at the message's end.
+ */
+ptrdiff_t flow_walk(struct flow *f);
 /* Reads once into win: bytes, or the code of conn_recv; SP_ETOOBIG when there is no room. */
 ptrdiff_t flow_fill(struct flow *f, struct conn *from);
 

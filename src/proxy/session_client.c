@@ -12,8 +12,7 @@ static enum step session_end_early(struct session *s, const char *reason)
     return STEP_WAIT;
 }
 
-/* Waits for the client; a loop that cannot watch it gives the session up. */
-static enum step session_wait_client(struct session *s)
+enum step session_wait_client(struct session *s)
 {
     if (conn_watch(&s->client) != 0)
         session_destroy(s, true);

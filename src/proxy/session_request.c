@@ -322,6 +322,7 @@ enum step session_forward_request(struct session *s)
     struct txn *t = s->txn;
     struct http_msg *m = &t->req;
     const struct proxy *fe = s->frontend, *be = t->backend;
+    const struct http_field *accept;
     struct addr dst;
 
     if (cookie_parse_request(be, m, session_assign_by_rule(s), io_loop_wall(s->worker->loop), &t->cookie) != 0)
@@ -335,10 +336,8 @@ enum step session_forward_request(struct session *s)
     if (be != fe && be->unique_id && be->unique_id_header.len && !fe->unique_id &&
         http_msg_add(m, be->unique_id_header, session_unique_id(s)) != 0)
         return request_internal_error(s);
-    t->accept_encoding = STR_NULL;
-    for (uint32_t i = 0; i < m->field_count; i++)
-        if (m->fields[i].id == HTTP_FIELD_ACCEPT_ENCODING && !t->accept_encoding.ptr)
-            t->accept_encoding = m->fields[i].value;
+    accept = http_msg_find(m, HTTP_FIELD_ACCEPT_ENCODING);
+    t->accept_encoding = accept ? accept->value : STR_NULL;
     if (compress_offload(fe, be, m))
         http_msg_del_id(m, HTTP_FIELD_ACCEPT_ENCODING);
     if (request_set_connection(s) != 0)
@@ -401,7 +400,6 @@ static enum step request_head_done(struct session *s, size_t head_bytes)
     t->version = m->version;
     t->keep_client = m->version >= 11 ? !(m->flags & HTTP_MSG_CONN_CLOSE)
                                       : (m->flags & HTTP_MSG_CONN_KEEP_ALIVE) != 0;
-    t->expect_continue = (m->flags & HTTP_MSG_EXPECT_CONTINUE) != 0;
     t->method = m->method_text;
     t->target = m->target;
     t->rules.req = m;
@@ -429,17 +427,13 @@ static enum step request_head_done(struct session *s, size_t head_bytes)
 static bool request_wants_body(struct session *s)
 {
     const struct proxy *fe = s->frontend;
-    ptrdiff_t n;
 
     if (!fe->cfg->http_buffer_request && !(fe->default_backend && fe->default_backend->cfg->http_buffer_request))
         return false;
     if (s->req.complete)
         return false;
-    n = h1_body_walk(&s->req.body, str_from(buf_str(&s->req.win), s->req.ready));
-    if (n < 0)
+    if (flow_walk(&s->req) < 0)
         return false; /* the relay refuses it */
-    s->req.ready += (size_t)n;
-    s->req.complete = h1_body_is_done(&s->req.body);
     return !s->req.complete && !s->req.eof && buf_room(&s->req.win) > 0;
 }
 
@@ -470,11 +464,8 @@ static enum step request_read(struct session *s)
             return STEP_WAIT;
         }
         n = flow_fill(&s->req, &s->client);
-        if (n == SP_EAGAIN) {
-            if (conn_watch(&s->client) != 0)
-                session_destroy(s, true);
-            return STEP_WAIT;
-        }
+        if (n == SP_EAGAIN)
+            return session_wait_client(s);
         if (n == SP_ETOOBIG)
             return request_refused(s, SP_ETOOBIG, H1_TOO_LARGE);
         if (n < 0)
@@ -494,11 +485,8 @@ enum step session_step_request(struct session *s)
     while (request_wants_body(s)) {
         ptrdiff_t n = flow_fill(&s->req, &s->client);
 
-        if (n == SP_EAGAIN) {
-            if (conn_watch(&s->client) != 0)
-                session_destroy(s, true);
-            return STEP_WAIT;
-        }
+        if (n == SP_EAGAIN)
+            return session_wait_client(s);
         if (n <= 0)
             s->req.eof = true;
         s->client_activity_us = session_now(s);

@@ -6,11 +6,11 @@
 #include "proxy/compress.h"
 #include "proxy/session.h"
 
-static enum step response_refused(struct session *s, char stage, unsigned status)
+static enum step response_refused(struct session *s)
 {
     session_be(s)->response_errors++;
     session_srv(s)->response_errors++;
-    return session_server_failed(s, 'P', stage, status);
+    return session_server_failed(s, 'P', 'H', 502);
 }
 
 /* 100, 103 and the like go to the client at once; HTTP/1.0 clients never see them. */
@@ -125,7 +125,7 @@ static int response_set_connection(struct session *s)
 static void response_count(struct session *s)
 {
     struct txn *t = s->txn;
-    unsigned class = t->res.status / 100 <= 5 ? t->res.status / 100 : 0;
+    unsigned class = session_status_class(t->res.status);
 
     t->response_us = session_now(s);
     t->status = t->res.status;
@@ -152,7 +152,7 @@ static enum step response_final(struct session *s, size_t head_bytes)
     t->rules.req_vars.first = NULL; /* variables of the request end with it */
     if (m->status == 101 && http_msg_find(&t->req, HTTP_FIELD_SEC_WEBSOCKET_KEY) &&
         !http_msg_find(m, HTTP_FIELD_SEC_WEBSOCKET_ACCEPT))
-        return response_refused(s, 'H', 502);
+        return response_refused(s);
     if (cookie_write_response(t->backend, t->server, &t->req, m, io_loop_wall(s->worker->loop), &t->cookie) != 0)
         return session_server_failed(s, 'I', 'H', 500);
     if (!response_rules(s, &step))
@@ -191,7 +191,7 @@ enum step session_response_head(struct session *s)
         return STEP_WAIT;
     if (rc != 0) {
         session_log_refusal(s, true, error);
-        return response_refused(s, 'H', 502);
+        return response_refused(s);
     }
     if (t->res.status < 200 && t->res.status != 101)
         return response_interim(s, head_bytes);

@@ -235,9 +235,7 @@ bool session_retries_status(const struct session *s, unsigned status)
 
 enum step session_retry_status(struct session *s)
 {
-    s->server->session = NULL;
-    pool_close(s->server, false);
-    s->server = NULL;
+    session_drop_server(s, false);
     session_release_slot(s);
     return server_retry(s, false);
 }
@@ -248,11 +246,7 @@ enum step session_server_failed(struct session *s, char cause, char stage, unsig
     bool connecting = stage == 'C';
     bool stale = stage == 'H' && cause == 'S' && t->reused && t->replayable;
 
-    if (s->server) {
-        s->server->session = NULL;
-        pool_close(s->server, false);
-        s->server = NULL;
-    }
+    session_drop_server(s, false);
     if (t->server) {
         if (connecting)
             session_srv(s)->connect_errors++;
@@ -298,7 +292,6 @@ enum step session_connect_done(struct session *s)
     t->connected_us = session_now(s);
     if (!t->reused)
         check_observe(t->server, false, true);
-    s->server->established = true;
     s->server->request_count++;
     s->server_activity_us = session_now(s);
     if (s->http)
@@ -367,7 +360,7 @@ enum step session_step_connect(struct session *s)
     }
     if (s->txn->backend->cfg->tcpka || s->txn->backend->cfg->srvtcpka)
         conn_keepalive(&c->conn);
-    if (!c->conn.sock.watch.registered && conn_watch(&c->conn) != 0)
+    if (conn_watch(&c->conn) != 0)
         return session_server_failed(s, 'R', 'C', 503);
     if (!session_server_hello_needed(s))
         return session_connect_done(s);

@@ -41,21 +41,12 @@ static bool limit_reached(int limit, int64_t current)
     return limit > 0 && current >= limit;
 }
 
-static int64_t frontend_current(const struct app *app, const struct proxy *p)
-{
-    int64_t n = 0;
-
-    for (int i = 0; i < app->worker_count; i++)
-        n += app->workers[i].proxies[p->index].fe_current;
-    return n;
-}
-
 static bool listener_is_full(const struct app *app, const struct bind_listener *bl)
 {
     return limit_reached(app->maxconn, atomic_load_explicit(&app->connections, memory_order_relaxed)) ||
            limit_reached(bl->bind->maxconn, atomic_load_explicit(&bl->bind->current, memory_order_relaxed)) ||
            (bl->bind->frontend->cfg->maxconn > 0 &&
-            limit_reached(bl->bind->frontend->cfg->maxconn, frontend_current(app, bl->bind->frontend)));
+            limit_reached(bl->bind->frontend->cfg->maxconn, proxy_current(app, bl->bind->frontend, false)));
 }
 
 bool worker_take_place(struct worker *w, const struct bind_listener *bl)
