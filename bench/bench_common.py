@@ -9,6 +9,30 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SALLYPORT = os.environ.get("SALLYPORT", os.path.join(ROOT, "build", "sallyport"))
 
 
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid):
+    """User and system time of a process and of its children that still run."""
+    total = 0
+    for task in [str(pid), *children(pid)]:
+        try:
+            with open(f"/proc/{task}/stat") as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        total += int(fields[11]) + int(fields[12])
+    return total / TICK
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            return f.read().split()
+    except OSError:
+        return []
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -29,7 +53,7 @@ def wait_for_port(port, process):
 
 def make_certificate(folder, kind):
     pem = os.path.join(folder, kind + ".pem")
-    key = {"rsa2048": ["rsa:2048"], "p256": ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]}[kind]
+    key = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"] if kind == "p256" else [kind.replace("rsa", "rsa:")]
     subprocess.run(["openssl", "req", "-x509", "-nodes", "-newkey", *key, "-days", "30", "-subj", "/CN=localhost",
                     "-keyout", pem + ".k", "-out", pem + ".c"], check=True, capture_output=True)
     with open(pem, "wb") as out:

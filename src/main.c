@@ -11,6 +11,7 @@ static const struct {
 } subcommands[] = {
     {"origin", cmd_origin},
     {"keywords", cmd_keywords},
+    {"crypto", cmd_crypto},
 };
 
 int main(int argc, char **argv)

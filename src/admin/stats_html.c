@@ -1,5 +1,7 @@
 #include "admin/stats_html.h"
 
+#include "admin/stats_crypto.h"
+
 #include <stdio.h>
 
 /* --- what is the same on every page ----------------------------------------------- */
@@ -374,5 +376,6 @@ void stats_put_html(struct text *out, const struct app *app, const struct stats_
                    "<span class=\"drain\">draining</span><span class=\"none\">not checked</span></p>\n");
     for (int i = 0; i < app->proxy_count; i++)
         put_proxy(out, app, app->proxies[i], view);
+    stats_put_crypto(out, app);
     text_puts(out, "</body></html>\n");
 }

@@ -25,6 +25,14 @@ uint64_t clock_now_us(void)
     return clock_read_us(CLOCK_MONOTONIC);
 }
 
+uint64_t clock_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 uint64_t clock_wall_us(void)
 {
     return clock_read_us(CLOCK_REALTIME);

@@ -10,6 +10,9 @@
 /* CLOCK_MONOTONIC in microseconds. */
 uint64_t clock_now_us(void);
 
+/* The same in nanoseconds, for measurements. */
+uint64_t clock_now_ns(void);
+
 /* CLOCK_REALTIME in microseconds since 1970. */
 uint64_t clock_wall_us(void);
 

@@ -37,6 +37,10 @@ const char *sp_status_text(int status)
         return "waiting to write";
     case SP_EWANTCRYPTO:
         return "waiting for a cryptographic operation";
+    case SP_ECANCELED:
+        return "canceled";
+    case SP_EFAULT:
+        return "wrong result of a computation";
     default:
         return status > 0 ? "success" : "unknown error";
     }

@@ -8,5 +8,6 @@
 int cmd_serve(int argc, char **argv);
 int cmd_origin(int argc, char **argv);
 int cmd_keywords(int argc, char **argv);
+int cmd_crypto(int argc, char **argv);
 
 #endif

@@ -157,8 +157,11 @@ static enum step send_file_piece(struct origin_conn *c)
 {
     size_t piece = c->left < SEND_PIECE_BYTES ? (size_t)c->left : SEND_PIECE_BYTES;
     off_t offset = c->file_offset;
+    int status = io_sock_settle(&c->sock);
     ssize_t n;
 
+    if (status != 0)
+        return status == SP_EAGAIN ? wait_for_client(c) : close_now(c);
     do
         n = sendfile(c->sock.watch.fd, c->file_fd, &offset, piece);
     while (n < 0 && errno == EINTR);

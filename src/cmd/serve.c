@@ -10,6 +10,7 @@
 #include "cmd/version.h"
 #include "config/config.h"
 #include "proxy/proxy.h"
+#include "tls/tls.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -203,7 +204,10 @@ int cmd_serve(int argc, char **argv)
     struct serve_args a = {0};
     struct arena arena;
     struct diag diag;
-    int rc = serve_args_parse(argc, argv, &a);
+    int rc;
+
+    (void)tls_memory_install(); /* or malloc stays */
+    rc = serve_args_parse(argc, argv, &a);
 
     if (rc < 0 && a.show_version) {
         version_print(a.show_version > 1);

@@ -34,5 +34,9 @@ void version_print(bool details)
     printf("TLS library: %s\nCompiler: %s\nFeatures:", tls_library_text(), __VERSION__);
     for (int i = 0; features[i]; i++)
         printf(" +%s", features[i]);
-    printf("\nPolling: epoll (edge-triggered)\n");
+    printf("\nPolling: epoll (edge-triggered)\nCrypto lanes: ");
+    if (sp_backend_missing(SP_BACKEND_MULTIBUFFER))
+        printf("none: %s\n", sp_backend_missing(SP_BACKEND_MULTIBUFFER));
+    else
+        printf("8, AVX-512 IFMA\n");
 }

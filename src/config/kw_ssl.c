@@ -145,6 +145,25 @@ static int parse_engine(struct cfg_parser *p, const struct cfg_kw *kw, void *obj
     return 1;
 }
 
+static int parse_backend(struct cfg_parser *p, const struct cfg_kw *kw, void *object, int argc,
+                         char **argv)
+{
+    static const char *const names[] = {"openssl", "multibuffer", "threads"};
+    static const char *const policies[] = {"off", "prefer", "require"};
+    struct cfg_global *g = object;
+    int backend, policy;
+
+    if (cfg_value_word(p, kw, argv[0], names, 3, &backend) != 0)
+        return SP_EINVAL;
+    if (cfg_value_word(p, kw, argv[1], policies, 3, &policy) != 0)
+        return SP_EINVAL;
+    if (backend == 0 && policy == 0)
+        return cfg_kw_fail(p, kw, "'openssl' cannot be off: it does what the lanes have not; expected 'prefer' or 'require'");
+    g->crypto_backends[backend] = (enum cfg_crypto_policy)(policy + CFG_CRYPTO_OFF);
+    g->crypto_loc = p->loc;
+    return 2;
+}
+
 void cfg_ssl_inherit(struct cfg_ssl *ssl, const struct cfg_ssl *defaults)
 {
     const struct {
@@ -350,6 +369,27 @@ const struct cfg_kw cfg_kw_global_ssl[] = {
      .args = "<option>...",
      .help = "TLS options that all servers begin with",
      .parse = parse_options},
+    {.name = "crypto-backend",
+     .sections = CFG_SEC_GLOBAL,
+     .min_args = 2,
+     .args = "openssl|multibuffer|threads require|prefer|off",
+     .help = "what may do the private-key operations: the scalar library, the vector lanes of this CPU, threads of their own",
+     .parse = parse_backend},
+    {.name = "crypto-queue-max",
+     .sections = CFG_SEC_GLOBAL,
+     .kind = CFG_KW_INT,
+     .at = G(crypto_queue_max),
+     .max = INT_MAX,
+     .args = "<number>",
+     .help = "operations that may wait a worker; beyond, full handshakes with an RSA key are refused at the ClientHello; "
+             "0 is no bound (1024)"},
+    {.name = "crypto-threads",
+     .sections = CFG_SEC_GLOBAL,
+     .kind = CFG_KW_INT,
+     .at = G(crypto_threads),
+     .max = 256,
+     .args = "<number>",
+     .help = "threads that do the RSA operations of all workers; 0: the workers do them between their turns (0)"},
     {.name = "ssl-dh-param-file",
      .sections = CFG_SEC_GLOBAL,
      .kind = CFG_KW_STRING,

@@ -26,6 +26,7 @@ static void global_init(struct cfg_global *g)
         .ssl_server_verify = CFG_VERIFY_REQUIRED,
         .ssl_cache_entries = 20000,
         .ssl_lifetime_s = 300,
+        .crypto_queue_max = 1024,
         .bufsize = 16384,
         .maxrewrite = 1024,
         .maxhdr = 101,

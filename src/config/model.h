@@ -320,6 +320,10 @@ struct cfg_stats_socket {
     bool expose_fd_listeners;
 };
 
+/* In the order of libsallyport's enum sp_backend. */
+enum { CFG_CRYPTO_OPENSSL, CFG_CRYPTO_MULTIBUFFER, CFG_CRYPTO_THREADS, CFG_CRYPTO_BACKENDS };
+enum cfg_crypto_policy { CFG_CRYPTO_UNSET, CFG_CRYPTO_OFF, CFG_CRYPTO_PREFER, CFG_CRYPTO_REQUIRE };
+
 struct cfg_global {
     int maxconn;                /* CFG_UNSET: derived from the descriptor limit */
     int nbthread;               /* CFG_UNSET: one a usable CPU */
@@ -362,7 +366,11 @@ struct cfg_global {
     const char *ssl_engine;     /* name, NULL: none */
     const char *ssl_engine_algos;
     struct cfg_loc ssl_engine_loc;
-    bool ssl_mode_async;
+    bool ssl_mode_async;        /* how it always works */
+    enum cfg_crypto_policy crypto_backends[CFG_CRYPTO_BACKENDS];
+    struct cfg_loc crypto_loc;
+    int crypto_threads;
+    int crypto_queue_max;       /* 1024 */
     bool nosplice, noreuseport, noepoll, no_getaddrinfo;
     int fd_hard_limit;
     const char *localpeer;

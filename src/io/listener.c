@@ -4,7 +4,7 @@
  * Listeners are level-triggered: accepting can stop anywhere and what is left in the queue is
  * reported again, so a lone connection costs one accept4 and not a second one that says EAGAIN.
  */
-#include "io/sock.h"
+#include "io/uring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +16,24 @@
 
 static int attach(struct io_listener *l)
 {
+    struct io_uring_loop *u = io_loop_uring(l->loop);
+
+    if (l->uring) {
+        l->uring->stalled = false;
+        io_uring_accept_update(l->uring);
+        return 0;
+    }
+    /* On a shared socket accepts in flight would take more than this thread's part. */
+    if (u && !l->shared)
+        return io_uring_accept_start(u, l);
     return io_watch_add(l->loop, &l->watch, IO_READ | IO_LEVEL, l->shared);
 }
 
 /* Out of descriptors or memory: trying at once would only spin. */
 static void retry_later(struct io_listener *l)
 {
-    io_watch_remove(l->loop, &l->watch);
+    if (!l->uring)
+        io_watch_remove(l->loop, &l->watch);
     io_timer_set(l->loop, &l->retry, io_loop_now(l->loop) + RETRY_US);
 }
 
@@ -53,6 +64,15 @@ static bool is_lost_connection(int error)
     default:
         return false;
     }
+}
+
+bool io_listener_accept_failed(struct io_listener *l, int error)
+{
+    if (is_lost_connection(error))
+        return true;
+    l->resource_errors++;
+    retry_later(l);
+    return false;
 }
 
 /*
@@ -94,9 +114,7 @@ static void accept_some(struct io_watch *w, unsigned events)
         } else if (errno == EAGAIN) {
             l->burst = taken > 0 ? taken : 1;
             return;
-        } else if (!is_lost_connection(errno)) {
-            l->resource_errors++;
-            retry_later(l);
+        } else if (!io_listener_accept_failed(l, errno)) {
             return;
         }
     }
@@ -109,6 +127,7 @@ int io_listener_start(struct io_listener *l, struct io_loop *loop, int fd, bool 
 
     l->watch = (struct io_watch){.fd = fd, .notify = accept_some};
     l->loop = loop;
+    l->uring = NULL;
     l->paused = false;
     l->shared = shared;
     l->on_accept = on_accept;
@@ -130,7 +149,10 @@ void io_listener_pause(struct io_listener *l)
 {
     l->paused = true;
     io_timer_cancel(&l->retry);
-    io_watch_remove(l->loop, &l->watch);
+    if (l->uring)
+        io_uring_accept_update(l->uring);
+    else
+        io_watch_remove(l->loop, &l->watch);
 }
 
 void io_listener_resume(struct io_listener *l)
@@ -145,4 +167,6 @@ void io_listener_resume(struct io_listener *l)
 void io_listener_stop(struct io_listener *l)
 {
     io_listener_pause(l);
+    if (l->uring)
+        io_uring_accept_stop(l);
 }

@@ -1,6 +1,7 @@
 #include "io/loop.h"
 
 #include "base/clock.h"
+#include "io/uring.h"
 #include "io/wheel.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 struct io_loop {
     bool forking; /* see io_loop_set_forking */
     int epoll_fd;
+    struct io_uring_loop *uring; /* NULL: epoll alone */
     bool more_work; /* a hook of the last turn wants to run again */
     uint64_t now_us;
     uint64_t wall_offset_us; /* wall clock minus monotonic clock, modulo 2^64 */
@@ -165,6 +167,8 @@ static unsigned events_of(uint32_t mask)
 
 static void dispatch(struct io_loop *loop)
 {
+    if (loop->uring)
+        io_uring_loop_dispatch(loop->uring);
     while (loop->event_next < loop->event_count) {
         const struct epoll_event *event = &loop->events[loop->event_next++];
         struct io_watch *w = event->data.ptr;
@@ -269,9 +273,35 @@ static bool run_hooks(struct io_loop *loop)
 
 /* --- the loop -------------------------------------------------------------------- */
 
+struct io_uring_loop *io_loop_uring(const struct io_loop *loop)
+{
+    return loop->uring;
+}
+
+const char *io_loop_engine_name(const struct io_loop *loop)
+{
+    return loop->uring ? "io_uring" : "epoll";
+}
+
+const char *io_uring_missing(void)
+{
+    const char *missing = NULL;
+    struct io_ring ring;
+
+    if (io_ring_open(&ring, &missing) == 0)
+        io_ring_close(&ring);
+    return missing;
+}
+
 struct io_loop *io_loop_new(void)
 {
+    return io_loop_new_engine(IO_ENGINE_EPOLL);
+}
+
+struct io_loop *io_loop_new_engine(enum io_engine engine)
+{
     struct io_loop *loop = aligned_alloc(_Alignof(struct io_loop), sizeof(*loop));
+    const char *missing;
     int saved;
 
     if (!loop)
@@ -293,6 +323,12 @@ struct io_loop *io_loop_new(void)
     loop->wake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (loop->wake.fd < 0 || io_watch_add(loop, &loop->wake, IO_READ, false) != 0)
         goto out;
+    if (engine != IO_ENGINE_EPOLL)
+        loop->uring = io_uring_loop_new(loop, loop->epoll_fd, &missing);
+    if (engine == IO_ENGINE_URING && !loop->uring) {
+        errno = EOPNOTSUPP;
+        goto out;
+    }
     return loop;
 
 out:
@@ -312,12 +348,13 @@ void io_loop_free(struct io_loop *loop)
         return;
     run_messages(loop);
     run_deferred(loop);
+    io_uring_loop_free(loop->uring);
     close(loop->wake.fd);
     close(loop->epoll_fd);
     free(loop);
 }
 
-/* Milliseconds for epoll_wait: until the next timer, rounded up; -1: for ever. */
+/* Milliseconds to wait: until the next timer, rounded up; -1: for ever. */
 static int sleep_ms(struct io_loop *loop)
 {
     uint64_t next_us = io_wheel_next_us(&loop->wheel);
@@ -331,13 +368,26 @@ static int sleep_ms(struct io_loop *loop)
     return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
+static int take_events(struct io_loop *loop, int timeout_ms)
+{
+    if (loop->uring) {
+        uint64_t timeout_us = timeout_ms < 0 ? UINT64_MAX : (uint64_t)timeout_ms * 1000;
+
+        if (!io_uring_loop_wait(loop->uring, timeout_us))
+            return 0;
+        timeout_ms = 0;
+    }
+    return epoll_wait(loop->epoll_fd, loop->events, EVENTS_PER_TURN, timeout_ms);
+}
+
 static void wait_for_events(struct io_loop *loop)
 {
     uint64_t asleep_us = 0;
     int timeout_ms = 0;
     int n;
 
-    if (!loop->more_work && !loop->deferred) {
+    if (!loop->more_work && !loop->deferred &&
+        !(loop->uring && io_uring_loop_is_busy(loop->uring))) {
         asleep_us = io_loop_refresh_now(loop);
         timeout_ms = sleep_ms(loop);
     }
@@ -347,7 +397,7 @@ static void wait_for_events(struct io_loop *loop)
         if (atomic_load(&loop->mailbox) || atomic_load(&loop->stopping))
             timeout_ms = 0;
     }
-    n = epoll_wait(loop->epoll_fd, loop->events, EVENTS_PER_TURN, timeout_ms);
+    n = take_events(loop, timeout_ms);
     atomic_store_explicit(&loop->may_sleep, false, memory_order_relaxed);
     read_clock(loop);
     if (timeout_ms != 0)
@@ -359,6 +409,8 @@ static void wait_for_events(struct io_loop *loop)
 
 void io_loop_run(struct io_loop *loop)
 {
+    if (loop->uring && io_uring_loop_begin(loop->uring) != 0)
+        return;
     while (!atomic_load_explicit(&loop->stopping, memory_order_relaxed)) {
         wait_for_events(loop);
         dispatch(loop);
@@ -367,6 +419,8 @@ void io_loop_run(struct io_loop *loop)
         loop->more_work = run_hooks(loop);
         run_deferred(loop);
     }
+    if (loop->uring)
+        io_uring_loop_end(loop->uring);
     atomic_store(&loop->stopping, false);
 }
 

@@ -119,8 +119,25 @@ void io_loop_add_hook(struct io_loop *loop, struct io_turn_hook *h);
 
 /* --- the loop ------------------------------------------------------------------------ */
 
-/* NULL with errno. */
+enum io_engine {
+    IO_ENGINE_AUTO, /* io_uring where the kernel has it */
+    IO_ENGINE_EPOLL,
+    IO_ENGINE_URING,
+};
+
+/*
+ * NULL with errno; EOPNOTSUPP when IO_ENGINE_URING is asked for and io_uring_missing says why it
+ * cannot be had. The thread of the first io_loop_run is the only one that may run a loop with
+ * io_uring; before and after its run any thread may use it, one at a time. A forked child must not
+ * touch the loop at all: it has no copy of the rings.
+ */
+struct io_loop *io_loop_new_engine(enum io_engine engine);
+/* With epoll. NULL with errno. */
 struct io_loop *io_loop_new(void);
+/* "epoll" or "io_uring" */
+const char *io_loop_engine_name(const struct io_loop *loop);
+/* Why io_uring cannot be had here, a static text; NULL: it can. Asks the kernel each time. */
+const char *io_uring_missing(void);
 /*
  * Runs the messages and the deferred work that are left; timers do not fire any more. NULL is
  * allowed.

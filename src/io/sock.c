@@ -1,4 +1,4 @@
-#include "io/sock.h"
+#include "io/uring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,11 +21,13 @@ static void sock_notify(struct io_watch *w, unsigned events)
 void io_sock_init(struct io_sock *s, struct io_loop *loop, int fd,
                   void (*on_event)(struct io_sock *s, unsigned events))
 {
+    bool uring = io_loop_uring(loop) != NULL;
+
     *s = (struct io_sock){
         .watch = {.fd = fd, .notify = sock_notify},
         .loop = loop,
-        .transport = &io_kernel_transport,
-        .ready = IO_READ | IO_WRITE,
+        .transport = uring ? &io_uring_transport : &io_kernel_transport,
+        .ready = uring && fd >= 0 ? IO_WRITE : IO_READ | IO_WRITE,
         .on_event = on_event,
     };
 }
@@ -39,7 +41,7 @@ static int kernel_watch(struct io_sock *s, unsigned events)
     return io_watch_change(s->loop, &s->watch, wanted);
 }
 
-static ptrdiff_t broken(struct io_sock *s, int error)
+ptrdiff_t io_sock_broken(struct io_sock *s, int error)
 {
     s->error = error;
     s->read_closed = s->write_closed = true;
@@ -69,28 +71,30 @@ static ptrdiff_t kernel_recv(struct io_sock *s, void *data, size_t len)
         s->ready &= (uint8_t)~IO_READ;
         return SP_EAGAIN;
     }
-    return broken(s, errno);
+    return io_sock_broken(s, errno);
 }
 
 /* The kernel's buffer is full: makes sure that the event which tells of room will come. */
 static ptrdiff_t blocked(struct io_sock *s, ptrdiff_t sent)
 {
-    if (kernel_watch(s, IO_WRITE) == 0) {
+    if (io_sock_watch(s, IO_WRITE) == 0) {
         s->ready &= (uint8_t)~IO_WRITE;
         return sent > 0 ? sent : SP_EAGAIN;
     }
     /* Still "ready", so that the caller tries again and learns of it. */
-    return sent > 0 ? sent : broken(s, errno);
+    return sent > 0 ? sent : io_sock_broken(s, errno);
 }
 
 /*
  * Nagle's algorithm delays a small segment only behind unacknowledged ones. The one small write that many
  * connections ever make is not delayed, so TCP_NODELAY waits for the second, or for one longer than a segment.
  */
-static void set_nodelay_when_due(struct io_sock *s, size_t total)
+void io_sock_nodelay(struct io_sock *s, size_t total)
 {
     int on = 1;
 
+    if (!s->nodelay_due)
+        return;
     if (total <= FIRST_SEGMENT_BYTES && !s->sent_once) {
         s->sent_once = true;
         return;
@@ -99,7 +103,7 @@ static void set_nodelay_when_due(struct io_sock *s, size_t total)
     setsockopt(s->watch.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-static size_t total_of(const struct iovec *iov, int count)
+size_t io_sock_total(const struct iovec *iov, int count)
 {
     size_t total = 0;
 
@@ -111,11 +115,10 @@ static size_t total_of(const struct iovec *iov, int count)
 static ptrdiff_t kernel_sendv(struct io_sock *s, const struct iovec *iov, int count, bool more)
 {
     int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0);
-    size_t total = total_of(iov, count);
+    size_t total = io_sock_total(iov, count);
     ssize_t n;
 
-    if (s->nodelay_due)
-        set_nodelay_when_due(s, total);
+    io_sock_nodelay(s, total);
     if (count == 1) {
         do
             n = send(s->watch.fd, iov->iov_base, total, flags);
@@ -131,7 +134,7 @@ static ptrdiff_t kernel_sendv(struct io_sock *s, const struct iovec *iov, int co
         s->connecting = false;
         return (size_t)n == total ? n : blocked(s, n);
     }
-    return errno == EAGAIN ? blocked(s, SP_EAGAIN) : broken(s, errno);
+    return errno == EAGAIN ? blocked(s, SP_EAGAIN) : io_sock_broken(s, errno);
 }
 
 static ptrdiff_t kernel_splice_in(struct io_sock *s, int pipe_fd, size_t len, bool pipe_empty)
@@ -149,7 +152,7 @@ static ptrdiff_t kernel_splice_in(struct io_sock *s, int pipe_fd, size_t len, bo
         return SP_EEOF;
     }
     if (errno != EAGAIN)
-        return broken(s, errno);
+        return io_sock_broken(s, errno);
     if (pipe_empty)
         s->ready &= (uint8_t)~IO_READ;
     return SP_EAGAIN;
@@ -164,7 +167,20 @@ static ptrdiff_t kernel_splice_out(struct io_sock *s, int pipe_fd, size_t len)
     while (n < 0 && errno == EINTR);
     if (n > 0)
         return (size_t)n == len ? n : blocked(s, n);
-    return n < 0 && errno != EAGAIN ? broken(s, errno) : blocked(s, SP_EAGAIN);
+    return n < 0 && errno != EAGAIN ? io_sock_broken(s, errno) : blocked(s, SP_EAGAIN);
+}
+
+static int kernel_settle(struct io_sock *s)
+{
+    return 0;
+}
+
+static bool kernel_is_silent(struct io_sock *s)
+{
+    char byte;
+    ssize_t n = recv(s->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return n < 0 && errno == EAGAIN;
 }
 
 static int bind_source(int fd, const struct addr *from)
@@ -208,7 +224,7 @@ static int kernel_connect(struct io_sock *s, const struct addr *to, const struct
     s->watch.fd = fd;
     s->ready = 0;
     s->connecting = true;
-    if (kernel_watch(s, IO_READ | IO_WRITE) == 0)
+    if (io_sock_watch(s, IO_READ | IO_WRITE) == 0)
         return 0;
     s->watch.fd = -1;
     s->connecting = false;
@@ -235,7 +251,7 @@ static int kernel_connect_result(struct io_sock *s)
         if (getsockopt(s->watch.fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
             error = errno;
         if (error)
-            return (int)broken(s, error);
+            return (int)io_sock_broken(s, error);
     }
     s->connecting = false;
     return 0;
@@ -305,6 +321,8 @@ const struct io_transport io_kernel_transport = {
     .sendv = kernel_sendv,
     .splice_in = kernel_splice_in,
     .splice_out = kernel_splice_out,
+    .settle = kernel_settle,
+    .is_silent = kernel_is_silent,
     .connect = kernel_connect,
     .connect_result = kernel_connect_result,
     .shutdown_write = kernel_shutdown_write,

@@ -10,13 +10,18 @@
 
 #include <sys/uio.h>
 
+struct io_uring_sock;
+struct io_uring_listener;
+
 struct io_sock {
     struct io_watch watch; /* first member */
     struct io_loop *loop;
     const struct io_transport *transport;
+    struct io_uring_sock *uring; /* what the io_uring engine keeps for it; NULL: nothing yet */
     /*
      * IO_READ, IO_WRITE as far as known: cleared when a call would block. A fresh socket is taken
-     * to be ready for both. IO_HUP and IO_ERROR stay once seen.
+     * to be ready for both; with io_uring for IO_WRITE only, because there registering costs no call
+     * and tells. IO_HUP and IO_ERROR stay once seen.
      */
     uint8_t ready;
     bool connecting;
@@ -52,6 +57,16 @@ struct io_transport {
     ptrdiff_t (*splice_in)(struct io_sock *s, int pipe_fd, size_t len, bool pipe_empty);
     ptrdiff_t (*splice_out)(struct io_sock *s, int pipe_fd, size_t len);
     /*
+     * Before the caller writes to the descriptor itself (sendfile): 0 when nothing sent is held back
+     * in user space, SP_EAGAIN with an IO_WRITE event to come, SP_ERESET.
+     */
+    int (*settle)(struct io_sock *s);
+    /*
+     * Asks, the kernel too, whether nothing has come: no byte, no end, no error. True on an idle
+     * connection that may still be used.
+     */
+    bool (*is_silent)(struct io_sock *s);
+    /*
      * Starts a connection of a socket whose descriptor is -1, from address `from` unless NULL (port
      * 0: any): 0 connected, or under way (s->connecting, registered, an event with IO_WRITE tells
      * the end); SP_EIO with errno in s->error and no descriptor.
@@ -60,7 +75,10 @@ struct io_transport {
     /* After a write event: 0 connected, SP_EAGAIN, or SP_ERESET. */
     int (*connect_result)(struct io_sock *s);
     void (*shutdown_write)(struct io_sock *s);
-    /* `reset`: RST instead of FIN, unsent data dropped. Harmless on a closed socket. */
+    /*
+     * `reset`: RST instead of FIN, unsent data dropped. Harmless on a closed socket. With io_uring
+     * the descriptor may be closed at the end of the turn, and what was sent leaves first.
+     */
     void (*close)(struct io_sock *s, bool reset);
     /* SP_EIO with errno. */
     int (*local_addr)(const struct io_sock *s, struct addr *out);
@@ -96,6 +114,17 @@ static inline ptrdiff_t io_sock_sendv(struct io_sock *s, const struct iovec *iov
                                       bool more)
 {
     return s->transport->sendv(s, iov, count, more);
+}
+
+/* See struct io_transport. */
+static inline int io_sock_settle(struct io_sock *s)
+{
+    return s->transport->settle(s);
+}
+
+static inline bool io_sock_is_silent(struct io_sock *s)
+{
+    return s->transport->is_silent(s);
 }
 
 static inline void io_sock_close(struct io_sock *s, bool reset)
@@ -135,6 +164,7 @@ int io_listen(const struct addr *a, const struct io_listen_options *o, const cha
 struct io_listener {
     struct io_watch watch; /* first member */
     struct io_loop *loop;
+    struct io_uring_listener *uring; /* NULL: it waits for readiness and accepts by itself */
     bool paused;
     bool shared;
     /* A new connection: `fd` now belongs to the callee. It may pause or stop the listener. */
@@ -152,9 +182,17 @@ struct io_listener {
  */
 int io_listener_start(struct io_listener *l, struct io_loop *loop, int fd, bool shared,
                       void (*on_accept)(struct io_listener *l, int fd, const struct addr *peer));
-void io_listener_pause(struct io_listener *l); /* stops accepting, keeps the descriptor */
+/*
+ * Stops accepting, keeps the descriptor. With io_uring a few connections may have been accepted
+ * already: they are reported when it resumes.
+ */
+void io_listener_pause(struct io_listener *l);
 void io_listener_resume(struct io_listener *l);
-void io_listener_stop(
-    struct io_listener *l); /* unregisters; the descriptor is the caller's again */
+/*
+ * Unregisters; the descriptor is the caller's again, and closing it frees the address at once. With
+ * io_uring, inside io_loop_run, connections that the kernel has accepted already are reported
+ * before it returns.
+ */
+void io_listener_stop(struct io_listener *l);
 
 #endif

@@ -87,8 +87,23 @@ static void *app_thread(void *arg)
     return NULL;
 }
 
+static int app_start_crypto(struct app *app)
+{
+    int status;
+
+    if (app->crypto_thread_count == 0)
+        return 0;
+    status = sp_crypto_threads_new(&app->crypto_threads, (unsigned)app->crypto_thread_count);
+    app->crypto.queue.threads = app->crypto_threads;
+    return status;
+}
+
 int app_start(struct app *app)
 {
+    int status = app_start_crypto(app);
+
+    if (status != 0)
+        return status;
     for (int i = 0; i < app->worker_count; i++)
         if (worker_init(&app->workers[i], app, i) != 0)
             return SP_ENOMEM;

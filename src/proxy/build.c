@@ -267,20 +267,6 @@ static int build_process(struct app *app)
     return app->workers && app->tls && app->registry && app->hostname.ptr ? 0 : SP_ENOMEM;
 }
 
-/* The accelerator that the configuration names is not here: say so, and what runs in its place. */
-static void build_engine(struct build *b)
-{
-    const struct cfg_global *g = &b->app->model->global;
-
-    if (!g->ssl_engine || tls_engine_available(g->ssl_engine))
-        return;
-    b->app->crypto_note = arena_printf(&b->app->arena,
-                                       "ssl-engine '%s' is not available on this machine: the software crypto of %s "
-                                       "runs instead",
-                                       g->ssl_engine, tls_library_text());
-    diag_warning(b->diag, g->ssl_engine_loc, "%s", b->app->crypto_note ? b->app->crypto_note : g->ssl_engine);
-}
-
 struct app *app_new(struct cfg_model *model, struct diag *diag)
 {
     struct app *app = calloc(1, sizeof(*app));
@@ -297,7 +283,7 @@ struct app *app_new(struct cfg_model *model, struct diag *diag)
         app_free(app);
         return NULL;
     }
-    build_engine(&b);
+    build_crypto(&b);
     return app;
 }
 
@@ -318,6 +304,7 @@ void app_free(struct app *app)
     checks_free(app);
     for (int i = 0; app->workers && i < app->worker_count; i++)
         worker_release(&app->workers[i]);
+    sp_crypto_threads_free(app->crypto_threads);
     app_close_listeners(app);
     for (int i = 0; i < app->bind_count; i++) {
         if (app->binds[i]->tls && app->binds[i]->owns_tls)

@@ -33,5 +33,7 @@ int build_errors(struct build *b, struct proxy *p);
 void build_limits_check(struct build *b, const struct proxy *p);
 int build_retry(struct build *b, struct proxy *p);
 int build_process_vars(struct build *b, struct proxy *scratch);
+/* build_crypto.c: what the workers' crypto queues may use. */
+void build_crypto(struct build *b);
 
 #endif

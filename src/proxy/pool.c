@@ -80,17 +80,11 @@ void pool_drop_kept(struct session *s)
 }
 
 /* Dead, or with bytes that nobody asked for. `look`: ask the kernel, for requests that cannot be repeated. */
-static bool pool_is_stale(const struct server_conn *c, bool look)
+static bool pool_is_stale(struct server_conn *c, bool look)
 {
-    char byte;
-    ssize_t n;
-
     if (c->conn.sock.read_closed || (c->conn.sock.ready & IO_READ))
         look = true;
-    if (!look)
-        return false;
-    n = recv(c->conn.sock.watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+    return look && !io_sock_is_silent(&c->conn.sock);
 }
 
 static bool pool_may_lend(const struct session *s, const struct server_conn *c)

@@ -334,6 +334,10 @@ struct app {
     unsigned pid;
     struct str hostname, node;
     stats_handler stats;
+    struct tls_crypto_options crypto; /* without the loop, which is the worker's */
+    bool crypto_is_foreign;      /* a legacy engine does the operations, inline */
+    int crypto_thread_count;
+    struct sp_crypto_threads *crypto_threads; /* NULL: none */
     const char *crypto_note;     /* e.g. "ssl-engine qat not available: OpenSSL software crypto runs instead"; NULL */
     struct rules_vars proc_vars;
 };

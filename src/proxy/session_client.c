@@ -180,7 +180,7 @@ enum step session_step_tcp_content(struct session *s)
         if (inspect_us > 0 && conn_may_read(&s->client))
             more = session_tcp_more(s);
         t->rules.final_data = !more || inspect_us <= 0 || session_now(s) >= s->ready_us + (uint64_t)inspect_us ||
-                              buf_room(&s->req.win) == 0;
+                              (s->req.win.mem && buf_room(&s->req.win) == 0);
         session_tcp_probe(s);
         verdict = rules_set_run(set, &t->rules, &t->outcome);
     } while (verdict == RULES_NEED_MORE && !t->rules.final_data && buf_len(&s->req.win) > seen);

@@ -295,13 +295,16 @@ static int worker_start_listeners(struct worker *w)
 
 int worker_init(struct worker *w, struct app *app, int index)
 {
+    struct tls_crypto_options crypto = app->crypto;
+
     w->app = app;
     w->index = index;
     list_init(&w->sessions);
     list_init(&w->later);
     list_init(&w->parked);
     w->loop = io_loop_new();
-    w->tls = tls_worker_new();
+    crypto.loop = w->loop;
+    w->tls = w->loop ? tls_worker_new(app->crypto_is_foreign ? NULL : &crypto) : NULL;
     w->scratch = malloc(PROXY_SCRATCH_BYTES);
     w->proxies = aligned_alloc(64, sizeof(*w->proxies) * (size_t)(app->proxy_count + 1));
     w->servers = aligned_alloc(64, sizeof(*w->servers) * (size_t)(app->server_count + 1));
@@ -328,6 +331,7 @@ int worker_init(struct worker *w, struct app *app, int index)
 
 void worker_run(struct worker *w)
 {
+    tls_worker_start(w->tls);
     if (worker_start_listeners(w) != 0)
         return;
     w->last_second_us = io_loop_refresh_now(w->loop);
@@ -346,6 +350,7 @@ void worker_run(struct worker *w)
     pool_purge(w, true);
     if (w->index == 0)
         checks_stop(w->app);
+    tls_worker_stop(w->tls);
     io_timer_cancel(&w->pool_timer);
     io_timer_cancel(&w->hard_stop_timer);
 }

@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "tls/context.h"
+#include "tls/crypto.h"
 #include "tls/errors.h"
 #include "tls/session.h"
 #include "tls/worker.h"
@@ -29,6 +30,9 @@ static struct tls_conn *conn_new(struct tls_worker *w, SSL_CTX *ctx, struct io_s
     }
     SSL_set_bio(c->ssl, bio, bio);
     SSL_set_app_data(c->ssl, c);
+    list_init(&c->crypto_link);
+    if (w->crypto)
+        tls_crypto_attach(c);
     return c;
 }
 
@@ -96,6 +100,15 @@ void tls_conn_free(struct tls_conn *c)
 {
     if (!c)
         return;
+    if (c->paused && !tls_crypto_abandon(c))
+        return; /* the worker frees it when the operation is back */
+    tls_conn_release(c);
+}
+
+void tls_conn_release(struct tls_conn *c)
+{
+    if (list_is_linked(&c->crypto_link))
+        list_del(&c->crypto_link);
     /*
      * Many peers leave without a word; that is no reason to forget the session, as the library
      * would.
@@ -209,10 +222,24 @@ size_t tls_conn_unsent(const struct tls_conn *c)
 static int finish(struct tls_conn *c)
 {
     c->done = true;
+    if (c->worker->crypto)
+        tls_crypto_detach(c);
     if (c->offered_session && SSL_session_reused(c->ssl))
         tls_session_refresh(c);
     tls_worker_count(SSL_session_reused(c->ssl) ? &c->worker->resumed : &c->worker->full);
     return tls_conn_flush(c);
+}
+
+static int fail_handshake(struct tls_conn *c, int status)
+{
+    fail(c, status);
+    c->told = true;
+    tls_worker_count(&c->worker->failed);
+    if (c->offered_session)
+        tls_session_drop(c->slot);
+    if (status == SP_EPROTO)
+        (void)tls_out_send(&c->out, &c->worker->pool, c->sock, NULL, 0, false);
+    return status;
 }
 
 int tls_conn_handshake(struct tls_conn *c)
@@ -223,25 +250,19 @@ int tls_conn_handshake(struct tls_conn *c)
         return c->status;
     if (c->done)
         return tls_conn_flush(c);
+    if (c->paused && !tls_crypto_may_resume(c))
+        return c->sock->ready & (IO_HUP | IO_ERROR) ? fail_handshake(c, SP_ERESET) : SP_EWANTCRYPTO;
     ERR_clear_error();
     if (SSL_do_handshake(c->ssl) == 1)
         return finish(c);
     status = reason(c);
+    c->paused = status == SP_EWANTCRYPTO;
     if (status == SP_EWANTREAD) {
         c->starved = true;
         flushed = tls_conn_flush(c);
         return flushed ? flushed : status;
     }
-    if (status == SP_EWANTCRYPTO)
-        return status;
-    fail(c, status);
-    c->told = true;
-    tls_worker_count(&c->worker->failed);
-    if (c->offered_session)
-        tls_session_drop(c->slot);
-    if (status == SP_EPROTO)
-        (void)tls_out_send(&c->out, &c->worker->pool, c->sock, NULL, 0, false);
-    return status;
+    return status == SP_EWANTCRYPTO ? status : fail_handshake(c, status);
 }
 
 bool tls_conn_handshake_done(const struct tls_conn *c)

@@ -4,6 +4,7 @@
 #ifndef SP_TLS_CONN_H
 #define SP_TLS_CONN_H
 
+#include "base/list.h"
 #include "tls/out.h"
 #include "tls/tls.h"
 
@@ -17,7 +18,7 @@ struct tls_entry;
 struct tls_conn {
     SSL *ssl;
     struct tls_worker *worker;
-    struct io_sock *sock;
+    struct io_sock *sock; /* NULL: abandoned */
     struct tls_server_ctx *server_ctx; /* NULL: a client */
     struct tls_server_view *view;
     struct tls_client_ctx *client_ctx;
@@ -43,10 +44,17 @@ struct tls_conn {
     bool shut; /* close_notify queued */
     bool eof_clean;
     bool offered_session;
+    bool paused;    /* its handshake waits for an operation in the crypto queue */
+    bool operation_done; /* the wait is over */
+    bool abandoned; /* its owner has freed it, and the operation is not back yet */
+    struct list crypto_link; /* among the worker's ready, or abandoned, connections */
 };
 
 /* bio.c: the library's view of the socket. NULL when out of memory. */
 BIO *tls_bio_new(struct tls_conn *c);
+
+/* tls_conn_free for one whose handshake waits for nothing any more. */
+void tls_conn_release(struct tls_conn *c);
 
 /* The name that a server's certificate must carry; NULL: any. */
 const char *tls_conn_expected_name(const struct tls_conn *c);

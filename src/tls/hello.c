@@ -1,6 +1,7 @@
 #include "tls/hello.h"
 
 #include "tls/conn.h"
+#include "tls/crypto.h"
 #include "tls/errors.h"
 #include "tls/worker.h"
 
@@ -187,6 +188,11 @@ static int on_certificate(SSL *ssl, void *arg)
     struct tls_conn *c = SSL_get_app_data(ssl);
     const struct tls_identity *identity;
 
+    if (c->entry && tls_crypto_is_full(c->worker, c->entry->cert)) {
+        c->error_text = "too many handshakes wait for the crypto queue";
+        tls_worker_count(&c->worker->refused);
+        return 0;
+    }
     if (!c->entry || c->entry == c->view->installed)
         return 1;
     identity = tls_worker_identity(c->worker, c->view->store, c->entry->cert);
@@ -224,10 +230,9 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 
 void tls_hello_attach(SSL_CTX *ssl, const struct tls_server_ctx *ctx, size_t profile)
 {
-    if (!ctx->single) {
+    if (!ctx->single)
         SSL_CTX_set_client_hello_cb(ssl, on_client_hello, NULL);
-        SSL_CTX_set_cert_cb(ssl, on_certificate, NULL);
-    }
+    SSL_CTX_set_cert_cb(ssl, on_certificate, NULL);
     SSL_CTX_set_tlsext_servername_callback(ssl, on_server_name);
     if (ctx->profiles[profile].alpn)
         SSL_CTX_set_alpn_select_cb(ssl, on_alpn, NULL);

@@ -2,6 +2,7 @@
 
 #include "tls/tls.h"
 
+#include "base/status.h"
 #include "tls/errors.h"
 
 #include <openssl/crypto.h>
@@ -45,14 +46,35 @@ static bool provider_available(const char *name)
     return available;
 }
 
-bool tls_engine_available(const char *name)
+enum tls_engine_kind tls_engine_find(const char *name)
 {
-    bool available;
+    enum tls_engine_kind kind = TLS_ENGINE_NONE;
 
     /* A name, not a path. */
     if (!name || !*name || strchr(name, '/'))
-        return false;
-    available = engine_available(name) || provider_available(name);
+        return TLS_ENGINE_NONE;
+    if (engine_available(name))
+        kind = TLS_ENGINE_LEGACY;
+    else if (provider_available(name))
+        kind = TLS_ENGINE_PROVIDER;
     tls_clear_errors();
-    return available;
+    return kind;
+}
+
+int tls_engine_use(const char *name, const char *algorithms)
+{
+    ENGINE *engine = ENGINE_by_id(name);
+    int status = SP_EUNSUPPORTED;
+
+    if (engine && ENGINE_init(engine) == 1) {
+        /* The process keeps it: the reference that the initialisation gave is never dropped. */
+        if (algorithms ? ENGINE_set_default_string(engine, algorithms) == 1
+                       : ENGINE_set_default(engine, ENGINE_METHOD_ALL & ~ENGINE_METHOD_RAND) == 1)
+            status = 0;
+        else
+            ENGINE_finish(engine);
+    }
+    ENGINE_free(engine);
+    tls_clear_errors();
+    return status;
 }

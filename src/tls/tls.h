@@ -14,6 +14,8 @@
 #include "base/diag.h"
 #include "io/sock.h"
 
+#include <sallyport/queue.h>
+
 enum tls_version { TLS_VERSION_ANY, TLS_VERSION_SSL3, TLS_VERSION_10, TLS_VERSION_11, TLS_VERSION_12, TLS_VERSION_13 };
 
 enum tls_verify { TLS_VERIFY_NONE, TLS_VERIFY_OPTIONAL, TLS_VERIFY_REQUIRED };
@@ -86,10 +88,26 @@ void tls_client_ctx_free(struct tls_client_ctx *ctx);
 
 /* --- per worker ------------------------------------------------------------------- */
 
-/* What a worker's connections share: buffers and pools. One a thread. */
+/* Who does the private-key operations. */
+struct tls_crypto_options {
+    struct io_loop *loop;           /* the worker's: its turns gather operations, its connections are told of their end */
+    struct sp_queue_options queue;  /* wake and wake_arg are not looked at */
+    const char *provider;           /* an OpenSSL provider by name that takes the queue's place; NULL: the queue */
+};
+
+/* What a worker's connections share: buffers, pools and the crypto queue. One a thread. */
 struct tls_worker;
-struct tls_worker *tls_worker_new(void);
+/*
+ * NULL for `crypto`: the TLS library's own operations, inline. NULL without memory, or when a required backend does not run
+ * here.
+ */
+struct tls_worker *tls_worker_new(const struct tls_crypto_options *crypto);
+/* On the worker's thread, before and after its connections. stop ends operations of connections that were freed meanwhile. */
+void tls_worker_start(struct tls_worker *w);
+void tls_worker_stop(struct tls_worker *w);
 void tls_worker_free(struct tls_worker *w); /* after its connections */
+/* Adds the counters of its crypto queue; from any thread. False: it has none. */
+bool tls_worker_crypto_counters(const struct tls_worker *w, struct sp_queue_counters *sum);
 /*
  * Builds what the worker's first connection of a context would otherwise wait for (about a millisecond). Optional; to be
  * called on the worker's thread or before it starts. SP_ENOMEM.
@@ -115,7 +133,8 @@ void tls_conn_free(struct tls_conn *c);
 int tls_conn_feed(struct tls_conn *c, struct str bytes);
 
 /*
- * 0 done, SP_EWANTREAD, SP_EWANTWRITE, SP_EWANTCRYPTO, SP_EPROTO (an alert was queued and sent as far as the
+ * 0 done, SP_EWANTREAD, SP_EWANTWRITE, SP_EWANTCRYPTO (when the operation is done the socket's on_event is called, with no
+ * events; until then the answer stays the same), SP_EPROTO (an alert was queued and sent as far as the
  * socket took it; tls_conn_error_text says why), SP_EEOF (closed in the middle), SP_ERESET.
  */
 int tls_conn_handshake(struct tls_conn *c);
@@ -195,13 +214,25 @@ bool tls_conn_eof_clean(const struct tls_conn *c);
 
 struct tls_counters {
     uint64_t full_handshakes, resumed_handshakes, failed_handshakes;
+    uint64_t refused_handshakes; /* the crypto queue was full; counted as failed too */
 };
 void tls_worker_counters(const struct tls_worker *w, struct tls_counters *out);
 
+/*
+ * Gives the TLS library memory that is pooled by thread. Once a process, before anything else calls that library: SP_EUNSUPPORTED
+ * when it has allocated already or the address sanitizer watches, SP_EIO; then it goes on with malloc.
+ */
+int tls_memory_install(void);
 /* "OpenSSL 3.0.22 …" of the library that runs, and its number (OPENSSL_VERSION_NUMBER) for configuration predicates. */
 const char *tls_library_text(void);
 unsigned long tls_library_number(void);
-/* True when an engine or provider of that name can be loaded on this machine. */
-bool tls_engine_available(const char *name);
+/* What an OpenSSL engine or provider of that name is on this machine. */
+enum tls_engine_kind { TLS_ENGINE_NONE, TLS_ENGINE_LEGACY, TLS_ENGINE_PROVIDER };
+enum tls_engine_kind tls_engine_find(const char *name);
+/*
+ * A legacy engine does the operations of `algorithms` ("RSA,EC"; NULL: all it can) for the whole process, by the TLS library's
+ * own calls. Before the first worker. SP_EUNSUPPORTED: it cannot start, or does not know the algorithms.
+ */
+int tls_engine_use(const char *name, const char *algorithms);
 
 #endif

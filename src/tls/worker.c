@@ -1,6 +1,7 @@
 #include "tls/worker.h"
 
 #include "base/status.h"
+#include "tls/crypto.h"
 #include "tls/errors.h"
 #include "tls/hello.h"
 #include "tls/random.h"
@@ -22,7 +23,7 @@ static void load_system_config(OSSL_LIB_CTX *libctx)
     tls_clear_errors();
 }
 
-struct tls_worker *tls_worker_new(void)
+struct tls_worker *tls_worker_new(const struct tls_crypto_options *crypto)
 {
     struct tls_worker *w = calloc(1, sizeof(*w));
 
@@ -36,17 +37,39 @@ struct tls_worker *tls_worker_new(void)
     atomic_init(&w->full, 0);
     atomic_init(&w->resumed, 0);
     atomic_init(&w->failed, 0);
+    atomic_init(&w->refused, 0);
     w->libctx = OSSL_LIB_CTX_new();
     if (w->libctx) {
         load_system_config(w->libctx);
         w->ticket_cipher = EVP_CIPHER_fetch(w->libctx, "AES-256-CBC", NULL);
     }
     w->gather = malloc(TLS_RECORD_BYTES);
-    if (!w->libctx || !w->ticket_cipher || !w->gather) {
+    if (!w->libctx || !w->ticket_cipher || !w->gather || (crypto && tls_crypto_new(w, crypto) != 0)) {
         tls_worker_free(w);
         return NULL;
     }
     return w;
+}
+
+void tls_worker_start(struct tls_worker *w)
+{
+    if (w->crypto)
+        tls_crypto_start(w->crypto);
+}
+
+void tls_worker_stop(struct tls_worker *w)
+{
+    if (w->crypto)
+        tls_crypto_stop(w->crypto);
+}
+
+bool tls_worker_crypto_counters(const struct tls_worker *w, struct sp_queue_counters *sum)
+{
+    const struct sp_queue *queue = w->crypto ? tls_crypto_queue(w->crypto) : NULL;
+
+    if (queue)
+        sp_queue_counters_add(queue, sum);
+    return queue != NULL;
 }
 
 static void free_server_view(struct tls_server_view *view)
@@ -99,6 +122,7 @@ void tls_worker_free(struct tls_worker *w)
         OPENSSL_cleanse(w->gather, TLS_RECORD_BYTES);
     free(w->gather);
     EVP_CIPHER_free(w->ticket_cipher);
+    tls_crypto_free(w);
     OSSL_LIB_CTX_free(w->libctx);
     free(w);
 }
@@ -107,6 +131,7 @@ void tls_worker_counters(const struct tls_worker *w, struct tls_counters *out)
 {
     out->full_handshakes = atomic_load_explicit(&w->full, memory_order_relaxed);
     out->resumed_handshakes = atomic_load_explicit(&w->resumed, memory_order_relaxed);
+    out->refused_handshakes = atomic_load_explicit(&w->refused, memory_order_relaxed);
     out->failed_handshakes = atomic_load_explicit(&w->failed, memory_order_relaxed);
 }
 
@@ -151,7 +176,7 @@ struct tls_identity *tls_worker_identity(struct tls_worker *w, struct tls_store_
     if (!grow(&view->identities, &view->identity_count, cert->index, cert->index + cert->index / 2))
         return NULL;
     if (!view->identities[cert->index])
-        view->identities[cert->index] = tls_identity_new(w->libctx, cert, &view->issuers);
+        view->identities[cert->index] = tls_crypto_adopt(w, tls_identity_new(w->libctx, cert, &view->issuers));
     return view->identities[cert->index];
 }
 

@@ -38,6 +38,8 @@ struct tls_client_view {
     SSL_CTX *ssl;
 };
 
+struct tls_crypto;
+
 struct tls_worker {
     OSSL_LIB_CTX *libctx;
     EVP_CIPHER *ticket_cipher;
@@ -45,7 +47,8 @@ struct tls_worker {
     struct list stores;
     struct buf_pool pool;
     char *gather; /* plaintext of one record */
-    atomic_ullong full, resumed, failed;
+    struct tls_crypto *crypto; /* NULL: the library's own operations, inline */
+    atomic_ullong full, resumed, failed, refused;
 };
 
 /* NULL when out of memory. */

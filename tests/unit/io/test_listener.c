@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "engine.h"
+
 #define MANY 200
 
 static struct io_loop *loop;
@@ -33,7 +35,7 @@ static struct io_listen_options plain(void)
 
 static int setup(void **state)
 {
-    loop = io_loop_new();
+    loop = engine_loop();
     memset(&listener, 0, sizeof(listener));
     accepted_count = accepted_this_turn = accepted_per_turn_max = 0;
     accepted_turn = 0;
@@ -253,7 +255,7 @@ static void test_shared(void **state)
     atomic_store(&shared_accepted, 0);
     for (unsigned i = 0; i < 2; i++) {
         memset(&workers[i], 0, sizeof(workers[i]));
-        workers[i].loop = io_loop_new();
+        workers[i].loop = engine_loop();
         assert_non_null(workers[i].loop);
         assert_int_equal(
             io_listener_start(&workers[i].listener, workers[i].loop, fd, true, count_accept), 0);
@@ -488,5 +490,5 @@ int main(void)
         LISTENER_TEST(test_inherited),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_WITH_ENGINES(tests);
 }

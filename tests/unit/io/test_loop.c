@@ -16,11 +16,13 @@
 
 #include <cmocka.h>
 
+#include "engine.h"
+
 static struct io_loop *loop;
 
 static int setup(void **state)
 {
-    loop = io_loop_new();
+    loop = engine_loop();
     return loop ? 0 : -1;
 }
 
@@ -447,7 +449,7 @@ static void test_no_wakeup_is_lost(void **state)
 
 static void test_messages_left_behind(void **state)
 {
-    struct io_loop *other = io_loop_new();
+    struct io_loop *other = engine_loop();
     struct io_message m = {.run = ping_run};
 
     assert_non_null(other);
@@ -520,5 +522,5 @@ int main(void)
         LOOP_TEST(test_stop_by_thread),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_WITH_ENGINES(tests);
 }

@@ -15,12 +15,14 @@
 
 #include <cmocka.h>
 
+#include "engine.h"
+
 static struct io_loop *loop;
 static const struct io_listen_options plain = {.unix_mode = -1, .unix_uid = -1, .unix_gid = -1};
 
 static int setup(void **state)
 {
-    loop = io_loop_new();
+    loop = engine_loop();
     return loop ? 0 : -1;
 }
 
@@ -139,7 +141,8 @@ static void test_exchange_and_readiness(void **state)
     char data[16];
 
     connect_pair();
-    assert_int_equal(server.sock.ready, IO_READ | IO_WRITE); /* optimistic */
+    /* Optimistic, unless registering is free. */
+    assert_int_equal(server.sock.ready, engine == IO_ENGINE_URING ? IO_WRITE : IO_READ | IO_WRITE);
     assert_false(server.sock.watch.registered);
     assert_int_equal(io_sock_recv(&server.sock, data, sizeof(data)), SP_EAGAIN);
     assert_int_equal(server.sock.ready, IO_WRITE);
@@ -186,7 +189,7 @@ static void test_end_of_stream(void **state)
     client.sock.transport->shutdown_write(&client.sock);
     client.sock.transport->shutdown_write(&client.sock);
     assert_true(client.sock.write_closed);
-    run_for(10);
+    RUN_UNTIL(server.events & IO_HUP); /* bytes and end may come with two events */
     assert_true(server.events & IO_HUP);
     assert_int_equal(io_sock_recv(&server.sock, data, sizeof(data)), 3);
     /* A short read, but the end is still to be read. */
@@ -562,5 +565,5 @@ int main(void)
         SOCK_TEST(test_nodelay),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_WITH_ENGINES(tests);
 }

@@ -352,7 +352,7 @@ void t_world_init(struct t_world *w)
     arena_init(&w->arena, 4096, 0);
     diag_init(&w->diag, &w->arena);
     w->store = tls_store_new();
-    w->worker = tls_worker_new();
+    w->worker = tls_worker_new(NULL);
     assert_non_null(w->store);
     assert_non_null(w->worker);
 }

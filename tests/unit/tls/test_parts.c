@@ -243,12 +243,12 @@ static void library(void **state)
 {
     assert_non_null(strstr(tls_library_text(), "OpenSSL 3."));
     assert_true(tls_library_number() >= 0x30000000ul);
-    assert_true(tls_engine_available("default"));
-    assert_true(tls_engine_available("dynamic"));
-    assert_false(tls_engine_available("qat-that-nobody-has"));
-    assert_false(tls_engine_available("../x"));
-    assert_false(tls_engine_available(""));
-    assert_false(tls_engine_available(NULL));
+    assert_int_equal(tls_engine_find("default"), TLS_ENGINE_PROVIDER);
+    assert_int_equal(tls_engine_find("dynamic"), TLS_ENGINE_LEGACY);
+    assert_int_equal(tls_engine_find("qat-that-nobody-has"), TLS_ENGINE_NONE);
+    assert_int_equal(tls_engine_find("../x"), TLS_ENGINE_NONE);
+    assert_int_equal(tls_engine_find(""), TLS_ENGINE_NONE);
+    assert_int_equal(tls_engine_find(NULL), TLS_ENGINE_NONE);
 }
 
 int main(void)

@@ -131,7 +131,7 @@ static void between_workers(void **state)
         struct tls_server_ctx *server = t_server(&world, &p);
         struct tls_client_ctx *client = t_client(&world, &c);
         struct tls_session_slot *slot = tls_session_slot_new();
-        struct tls_worker *first = world.worker, *second = tls_worker_new();
+        struct tls_worker *first = world.worker, *second = tls_worker_new(NULL);
 
         assert_false(connect_once(server, client, "www.example.com", slot));
         world.worker = second;
@@ -272,7 +272,7 @@ struct thread_work {
 static void *work(void *arg)
 {
     struct thread_work *w = arg;
-    struct tls_worker *worker = tls_worker_new();
+    struct tls_worker *worker = tls_worker_new(NULL);
     struct tls_session_slot *slot = tls_session_slot_new();
 
     for (int i = 0; i < 60; i++) {
