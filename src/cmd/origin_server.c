@@ -57,7 +57,7 @@ static char *new_pattern(void)
 
 static int worker_init(struct origin_worker *w, struct origin_server *s, int fd, const char **step)
 {
-    w->loop = io_loop_new();
+    w->loop = io_loop_new_engine(IO_ENGINE_AUTO);
     if (!w->loop || io_listener_start(&w->listener, w->loop, fd, false, on_accept) != 0) {
         *step = "epoll";
         w->listener.watch.fd = -1;

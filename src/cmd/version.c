@@ -34,7 +34,10 @@ void version_print(bool details)
     printf("TLS library: %s\nCompiler: %s\nFeatures:", tls_library_text(), __VERSION__);
     for (int i = 0; features[i]; i++)
         printf(" +%s", features[i]);
-    printf("\nPolling: epoll (edge-triggered)\nCrypto lanes: ");
+    printf("\nPolling: epoll (edge-triggered), io_uring");
+    if (io_uring_missing())
+        printf(" (not here: %s)", io_uring_missing());
+    printf("\nCrypto lanes: ");
     if (sp_backend_missing(SP_BACKEND_MULTIBUFFER))
         printf("none: %s\n", sp_backend_missing(SP_BACKEND_MULTIBUFFER));
     else

@@ -346,7 +346,23 @@ static int parse_set_var(struct cfg_parser *p, const struct cfg_kw *kw, void *ob
         .at = CFG_NOWHERE, .min_args = least, .args = arguments, .help = why, .note = why \
     }
 
+static int parse_io_engine(struct cfg_parser *p, const struct cfg_kw *kw, void *object, int argc,
+                           char **argv)
+{
+    static const char *const words[] = {"auto", "epoll", "io_uring"};
+
+    return cfg_value_word(p, kw, argv[0], words, 3, &((struct cfg_global *)object)->io_engine) == 0
+               ? 1
+               : SP_EINVAL;
+}
+
 const struct cfg_kw cfg_kw_global[] = {
+    {.name = "io-engine",
+     .sections = CFG_SEC_GLOBAL,
+     .min_args = 1,
+     .args = "auto|epoll|io_uring",
+     .help = "how the workers talk to the kernel; auto is io_uring where the kernel has what it takes (auto)",
+     .parse = parse_io_engine},
     FIELD("chroot", CFG_KW_STRING, chroot, 0, 0, "<folder>",
           "the process locks itself into this folder"),
     {.name = "close-spread-time",

@@ -371,6 +371,7 @@ struct cfg_global {
     struct cfg_loc crypto_loc;
     int crypto_threads;
     int crypto_queue_max;       /* 1024 */
+    int io_engine;              /* in the order of enum io_engine */
     bool nosplice, noreuseport, noepoll, no_getaddrinfo;
     int fd_hard_limit;
     const char *localpeer;

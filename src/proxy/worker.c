@@ -302,7 +302,7 @@ int worker_init(struct worker *w, struct app *app, int index)
     list_init(&w->sessions);
     list_init(&w->later);
     list_init(&w->parked);
-    w->loop = io_loop_new();
+    w->loop = io_loop_new_engine((enum io_engine)app->model->global.io_engine);
     crypto.loop = w->loop;
     w->tls = w->loop ? tls_worker_new(app->crypto_is_foreign ? NULL : &crypto) : NULL;
     w->scratch = malloc(PROXY_SCRATCH_BYTES);

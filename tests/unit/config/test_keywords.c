@@ -94,6 +94,7 @@ static const struct sample samples[] = {
     {"ssl-default-bind-options", 0, "ssl-min-ver TLSv1.2 no-tls-tickets"},
     {"ssl-default-server-options", 0, "no-sslv3 force-tlsv12"},
     {"ssl-engine", 0, "qat algo RSA,EC"},
+    {"io-engine", 0, "epoll"},
     {"crypto-backend", 0, "multibuffer require"},
     {"ssl-max-ver", 0, "TLSv1.3"},
     {"ssl-min-ver", 0, "TLSv1.2"},
