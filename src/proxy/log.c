@@ -113,6 +113,7 @@ static void log_fill(struct session *s, struct rules_log *l)
     l->res_capture_count = (unsigned)s->frontend->res_capture_count;
     l->is_http = s->http;
     l->bad_request = t->bad_request;
+    l->no_request = s->ready_us == 0;
     l->pid = s->worker->app->pid;
     l->log_counter = atomic_load_explicit(&s->worker->app->log_counter, memory_order_relaxed);
     l->unique_id = t->unique_id;
@@ -171,21 +172,14 @@ void session_count_bytes(struct session *s)
     }
 }
 
-void session_log(struct session *s)
+/* The transaction's line in that format. */
+static void log_line(struct session *s, const struct rules_fmt *fmt, enum log_level level)
 {
     struct txn *t = s->txn;
     struct proxy *fe = s->frontend;
-    const struct rules_fmt *fmt = fe->log_fmt[s->tls];
     struct rules_log l;
     struct buf out = {.mem = s->worker->scratch, .size = PROXY_SCRATCH_BYTES};
-    enum log_level level;
-    bool silent;
 
-    if (t->no_log || fe->log_count == 0 || !fmt || (fe->cfg->dontlog_normal && log_is_normal(t)))
-        return;
-    level = log_level_of(s, &silent);
-    if (silent)
-        return;
     if (fe->unique_id && !t->bad_request)
         session_unique_id(s);
     log_fill(s, &l);
@@ -204,10 +198,26 @@ void session_log(struct session *s)
     t->rules.log = NULL;
 }
 
+void session_log(struct session *s)
+{
+    const struct txn *t = s->txn;
+    const struct proxy *fe = s->frontend;
+    const struct rules_fmt *fmt = fe->log_fmt[s->tls];
+    enum log_level level;
+    bool silent;
+
+    if (t->no_log || fe->log_count == 0 || !fmt || (fe->cfg->dontlog_normal && log_is_normal(t)))
+        return;
+    level = log_level_of(s, &silent);
+    if (!silent)
+        log_line(s, fmt, level);
+}
+
 /* "203.0.113.7:4711 [date] frontend/bind: reason", as HAProxy writes for connections without a request. */
 void session_log_connection(struct session *s, const char *reason)
 {
     struct proxy *fe = s->frontend;
+    enum log_level level = fe->cfg->log_separate_errors ? LOG_LEVEL_ERR : LOG_LEVEL_INFO;
     char client[ADDR_TEXT_BYTES], date[40];
     uint64_t wall_us = io_loop_wall(s->worker->loop);
     time_t seconds = (time_t)(wall_us / 1000000);
@@ -217,6 +227,14 @@ void session_log_connection(struct session *s, const char *reason)
 
     if (fe->log_count == 0 || (fe->cfg->dontlognull && !s->handshake_failed))
         return;
+    /* A format is about a transaction: an empty one, that is not logged once more. */
+    if (fe->error_log_fmt && session_start_txn(s) == 0) {
+        s->txn->end_us = session_now(s);
+        session_fail(s, 'P', 'R'); /* whatever it was, as HAProxy */
+        log_line(s, fe->error_log_fmt, level);
+        s->txn->no_log = true;
+        return;
+    }
     localtime_r(&seconds, &tm);
     strftime(date, sizeof(date), "%d/%b/%Y:%H:%M:%S", &tm);
     addr_text(&s->src, client);
@@ -224,8 +242,7 @@ void session_log_connection(struct session *s, const char *reason)
                  STR_FMT(fe->name), STR_FMT(s->bind->name), reason);
     if (s->handshake_failed && s->client.tls && tls_conn_error_text(s->client.tls) && n > 0 && (size_t)n < sizeof(line))
         snprintf(line + n, sizeof(line) - (size_t)n, " (%s)", tls_conn_error_text(s->client.tls));
-    log_write(fe->logs, fe->log_count, fe->cfg->log_separate_errors ? LOG_LEVEL_ERR : LOG_LEVEL_INFO, str_of(line),
-              NULL);
+    log_write(fe->logs, fe->log_count, level, str_of(line), NULL);
 }
 
 void session_log_refusal(struct session *s, bool response, enum h1_error error)

@@ -109,7 +109,7 @@ static void put_status(struct emitter *e, const struct alias_def *a)
     const struct rules_log *log = emitter_log(e);
     unsigned status = log ? log->status : e->ctx->res ? e->ctx->res->status : 0;
 
-    if (status)
+    if (status || (log && log->no_request))
         emit_u64(e, status);
     else
         emit_raw(e, STR("-1"));

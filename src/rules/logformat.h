@@ -36,6 +36,7 @@ struct rules_log {
     unsigned req_capture_count, res_capture_count;
     bool is_http;
     bool bad_request;         /* the request could not be parsed: %r is "<BADREQ>" */
+    bool no_request; /* the connection ended before one: its status is 0, not -1 */
     unsigned pid;
     uint32_t log_counter;     /* %lc */
     struct str unique_id;     /* %ID */
