@@ -2,7 +2,8 @@
  * The OpenSSL provider: private-key operations of libssl and of every other user of EVP go to the
  * crypto queue.
  *
- * It provides RSA, EC and X25519 keys, and signatures, key exchange and RSA decryption with them.
+ * It provides RSA, EC and X25519 keys, and signatures, key exchange and RSA decryption with them,
+ * and TLS 1.3's key schedule, without the default provider's contexts around each derivation.
  * What the queue's lanes do not take - other curves, other sizes, verification, encryption - is
  * done by OpenSSL's default provider in a library context of the provider's own. Everything else
  * (ciphers, digests, encoders, Ed25519) is not provided here at all, so a default provider has to

@@ -188,5 +188,6 @@ extern const OSSL_DISPATCH provider_x25519_exchange[];
 extern const OSSL_DISPATCH provider_rsa_signature[];
 extern const OSSL_DISPATCH provider_ecdsa_signature[];
 extern const OSSL_DISPATCH provider_rsa_cipher[];
+extern const OSSL_DISPATCH provider_tls13_kdf[];
 
 #endif

@@ -31,6 +31,11 @@ static const OSSL_ALGORITHM ciphers[] = {
     {NULL, NULL, NULL, NULL},
 };
 
+static const OSSL_ALGORITHM kdfs[] = {
+    {"TLS13-KDF", PROPERTIES, provider_tls13_kdf, "TLS 1.3's key schedule"},
+    {NULL, NULL, NULL, NULL},
+};
+
 int provider_fail(int status)
 {
     switch (status) {
@@ -116,6 +121,8 @@ static const OSSL_ALGORITHM *query(void *arg, int operation, int *no_cache)
         return signatures;
     case OSSL_OP_ASYM_CIPHER:
         return ciphers;
+    case OSSL_OP_KDF:
+        return kdfs;
     default:
         return NULL;
     }
