@@ -5,6 +5,7 @@
 #   make test       every check and test; SUITES="unit e2e" runs some of them
 #   make fuzz       run every fuzz harness; FUZZ_SECONDS=60 is the time of each
 #   make bench      compare with the other programs
+#   make bench-reference  repeat the published measurements, ours beside theirs
 #   make docs       regenerate docs/configuration.md
 #   make format     clang-format
 #   make install    meson install; DESTDIR is honoured
@@ -18,7 +19,7 @@ SANITIZERS = -Db_sanitize=address,undefined -Db_lundef=false
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all run test build-asan build-clang build-fuzz fuzz bench docs format install clean
+.PHONY: all run test build-asan build-clang build-fuzz fuzz bench bench-reference docs format install clean
 
 all:
 	@tools/setup build
@@ -53,6 +54,10 @@ fuzz: build-fuzz
 bench: all
 	@tools/setup bench
 	@bench/run-all
+
+bench-reference: all
+	@tools/setup bench
+	@bench/reference
 
 docs: all
 	@build/sallyport keywords --markdown > build/configuration.md

@@ -12,6 +12,8 @@ static const struct {
     {"origin", cmd_origin},
     {"keywords", cmd_keywords},
     {"crypto", cmd_crypto},
+    {"bench", cmd_bench},
+    {"compare", cmd_compare},
 };
 
 int main(int argc, char **argv)

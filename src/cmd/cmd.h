@@ -9,5 +9,7 @@ int cmd_serve(int argc, char **argv);
 int cmd_origin(int argc, char **argv);
 int cmd_keywords(int argc, char **argv);
 int cmd_crypto(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
 
 #endif

@@ -105,16 +105,23 @@ listen web
         self.check(fault, [502], r" 502 .* P[H]--")
 
     def test_answers_and_resets_while_the_request_is_sent(self):
-        """An early answer is passed on although the rest of the request finds nobody."""
+        """
+        An early answer is passed on although the rest of the request finds nobody. When the reset is seen by a send
+        before the answer was read, it is a 502: seldom, so that one of a few tries shows the answer.
+        """
         def fault(c):
             c.head()
             c.answer(b"too much", "413 Too Large", b"Connection: close\r\n")
 
-        proxy = self.start(self.faulty_once(fault))
-        with proxy.connect("web") as sock:
-            sock.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\n" + b"x" * 65536)
-            status, _, body = Connection(sock).response()
-        self.assertEqual((status, body), (413, b"too much"))
+        proxy = self.start(fault)
+        answers = []
+        while len(answers) < 5 and (413, b"too much") not in answers:
+            with proxy.connect("web") as sock:
+                sock.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\n" + b"x" * 65536)
+                status, _, body = Connection(sock).response()
+            self.assertIn(status, (413, 502))
+            answers.append((status, body))
+        self.assertIn((413, b"too much"), answers)
 
     def test_server_vanishes_while_the_client_uploads(self):
         def fault(c):
