@@ -49,6 +49,36 @@ ptrdiff_t io_sock_broken(struct io_sock *s, int error)
     return SP_ERESET;
 }
 
+/*
+ * A peer that answers and resets has its answer lie in our receive queue, although no more can be sent: reading goes
+ * on. The first error counts: the kernel tells the reset once and then says EPIPE.
+ */
+ptrdiff_t io_sock_send_broken(struct io_sock *s, int error)
+{
+    if (!s->error)
+        s->error = error;
+    s->write_closed = true;
+    s->ready &= (uint8_t)~IO_WRITE;
+    if (!s->read_closed)
+        s->ready |= IO_READ;
+    return SP_ERESET;
+}
+
+/*
+ * Nothing is left to read (`end`: the kernel says end of stream). After a send has taken the reset's error, the kernel
+ * has an end of stream for the reader; it is none. EPIPE tells that the peer's end came before its reset.
+ */
+static ptrdiff_t read_out(struct io_sock *s, bool end)
+{
+    if (s->error && (!end || s->error != EPIPE))
+        return io_sock_broken(s, s->error);
+    s->ready &= (uint8_t)~IO_READ;
+    if (!end)
+        return SP_EAGAIN;
+    s->read_closed = true;
+    return SP_EEOF;
+}
+
 static ptrdiff_t kernel_recv(struct io_sock *s, void *data, size_t len)
 {
     ssize_t n;
@@ -58,20 +88,13 @@ static ptrdiff_t kernel_recv(struct io_sock *s, void *data, size_t len)
     while (n < 0 && errno == EINTR);
     if (n > 0) {
         /* The queue was empty. After a hang-up no further edge comes: the end must be read out. */
-        if ((size_t)n < len && !(s->ready & IO_HUP))
+        if ((size_t)n < len && !(s->ready & IO_HUP) && !s->error)
             s->ready &= (uint8_t)~IO_READ;
         return n;
     }
-    if (n == 0 && len > 0) {
-        s->read_closed = true;
-        s->ready &= (uint8_t)~IO_READ;
-        return SP_EEOF;
-    }
-    if (n == 0 || errno == EAGAIN) {
-        s->ready &= (uint8_t)~IO_READ;
-        return SP_EAGAIN;
-    }
-    return io_sock_broken(s, errno);
+    if (n == 0)
+        return read_out(s, len > 0);
+    return errno == EAGAIN ? read_out(s, false) : io_sock_broken(s, errno);
 }
 
 /* The kernel's buffer is full: makes sure that the event which tells of room will come. */
@@ -134,7 +157,7 @@ static ptrdiff_t kernel_sendv(struct io_sock *s, const struct iovec *iov, int co
         s->connecting = false;
         return (size_t)n == total ? n : blocked(s, n);
     }
-    return errno == EAGAIN ? blocked(s, SP_EAGAIN) : io_sock_broken(s, errno);
+    return errno == EAGAIN ? blocked(s, SP_EAGAIN) : io_sock_send_broken(s, errno);
 }
 
 static ptrdiff_t kernel_splice_in(struct io_sock *s, int pipe_fd, size_t len, bool pipe_empty)
@@ -146,16 +169,11 @@ static ptrdiff_t kernel_splice_in(struct io_sock *s, int pipe_fd, size_t len, bo
     while (n < 0 && errno == EINTR);
     if (n > 0)
         return n;
-    if (n == 0) {
-        s->read_closed = true;
-        s->ready &= (uint8_t)~IO_READ;
-        return SP_EEOF;
-    }
+    if (n == 0)
+        return read_out(s, true);
     if (errno != EAGAIN)
         return io_sock_broken(s, errno);
-    if (pipe_empty)
-        s->ready &= (uint8_t)~IO_READ;
-    return SP_EAGAIN;
+    return pipe_empty ? read_out(s, false) : SP_EAGAIN;
 }
 
 static ptrdiff_t kernel_splice_out(struct io_sock *s, int pipe_fd, size_t len)
@@ -167,7 +185,7 @@ static ptrdiff_t kernel_splice_out(struct io_sock *s, int pipe_fd, size_t len)
     while (n < 0 && errno == EINTR);
     if (n > 0)
         return (size_t)n == len ? n : blocked(s, n);
-    return n < 0 && errno != EAGAIN ? io_sock_broken(s, errno) : blocked(s, SP_EAGAIN);
+    return n < 0 && errno != EAGAIN ? io_sock_send_broken(s, errno) : blocked(s, SP_EAGAIN);
 }
 
 static int kernel_settle(struct io_sock *s)

@@ -44,7 +44,8 @@ struct io_transport {
      */
     ptrdiff_t (*recv)(struct io_sock *s, void *data, size_t len);
     /*
-     * Bytes written (> 0, maybe fewer than asked), SP_EAGAIN, or SP_ERESET with s->error set.
+     * Bytes written (> 0, maybe fewer than asked), SP_EAGAIN, or SP_ERESET with s->error set: then what
+     * the peer had sent can still be read, and IO_READ is set so that a reader comes for it.
      * Unless all was written, an event with IO_WRITE will come. `more`: further data follows at
      * once. Allowed while connecting. The slices hold at least one byte.
      */

@@ -185,7 +185,10 @@ bool io_listener_accept_failed(struct io_listener *l, int error);
 
 /* --- sock.c: the kernel's calls, shared ------------------------------------------------------------- */
 
+/* Neither direction goes on; SP_ERESET. */
 ptrdiff_t io_sock_broken(struct io_sock *s, int error);
+/* Nothing more can be sent; what has come can still be read; SP_ERESET. */
+ptrdiff_t io_sock_send_broken(struct io_sock *s, int error);
 void io_sock_nodelay(struct io_sock *s, size_t total);
 size_t io_sock_total(const struct iovec *iov, int count);
 

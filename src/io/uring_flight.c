@@ -214,8 +214,8 @@ static void received(struct io_uring_sock *us, int res, unsigned flags)
     if (flags & IORING_CQE_F_BUFFER)
         io_ring_give_back(&us->u->ring, flags >> IORING_CQE_BUFFER_SHIFT);
     /* After a reset whoever asks first is told of it, here the send, and the next one finds an end. */
-    if (res == 0 && us->tx_error && us->tx_error != EPIPE)
-        res = -us->tx_error;
+    if (res == 0 && us->sock && us->sock->error && us->sock->error != EPIPE)
+        res = -us->sock->error;
     if (res == 0) {
         us->rx_eof = true;
         fire(us, IO_READ | IO_HUP);
@@ -238,6 +238,8 @@ static void sent(struct io_uring_sock *us, int res)
         io_uring_chunks_drop(us);
     } else if (!is_no_failure(res)) {
         us->tx_error = -res;
+        if (us->sock)
+            (void)io_sock_send_broken(us->sock, -res);
         io_uring_chunks_drop(us);
         us->peer_done = true;
         fire(us, IO_READ | IO_WRITE | IO_HUP | IO_ERROR);

@@ -96,11 +96,10 @@ static ptrdiff_t held_verdict(struct io_sock *s)
     if (!us->rx_eof && !io_uring_is_armed(us, IO_URING_RECV))
         return 0;
     s->ready &= (uint8_t)~IO_READ;
-    if (us->rx_eof) {
-        s->read_closed = true;
-        return SP_EEOF;
-    }
-    return us->tx_error ? io_sock_broken(s, us->tx_error) : SP_EAGAIN;
+    if (!us->rx_eof)
+        return SP_EAGAIN; /* the receive in flight tells, after a failed send too */
+    s->read_closed = true;
+    return SP_EEOF;
 }
 
 static ptrdiff_t ring_recv(struct io_sock *s, void *data, size_t len)
@@ -122,9 +121,6 @@ static ptrdiff_t ring_recv(struct io_sock *s, void *data, size_t len)
         us->bulk = IO_URING_BULK_READS;
     else if (n > 0 && us->bulk > 0)
         us->bulk--;
-    /* EPIPE tells that the peer's end came before its reset. */
-    if (us->tx_error && (n == SP_EAGAIN || (n == SP_EEOF && us->tx_error != EPIPE)))
-        return io_sock_broken(s, us->tx_error);
     return n;
 }
 
@@ -251,7 +247,7 @@ static int ring_settle(struct io_sock *s)
     if (!us)
         return 0;
     if (us->tx_error)
-        return (int)io_sock_broken(s, us->tx_error);
+        return (int)io_sock_send_broken(s, us->tx_error);
     if (!us->tx)
         return 0;
     io_uring_sock_touch(us);
@@ -268,9 +264,9 @@ static ptrdiff_t ring_sendv(struct io_sock *s, const struct iovec *iov, int coun
     size_t total, taken;
 
     if (us && us->tx_error)
-        return io_sock_broken(s, us->tx_error);
+        return io_sock_send_broken(s, us->tx_error);
     if (us && us->shutdown_due)
-        return io_sock_broken(s, EPIPE);
+        return io_sock_send_broken(s, EPIPE);
     if (us)
         io_uring_sock_touch(us);
     total = io_sock_total(iov, count);

@@ -70,12 +70,17 @@ static int on_write(BIO *bio, const char *data, size_t len, size_t *written)
         *written = len; /* the alert of a handshake that nobody waits for */
         return 1;
     }
+    if (c->tx_reset) {
+        *written = len; /* nobody takes it; an error here would end reading too */
+        return 1;
+    }
     if (c->direct) {
         ptrdiff_t n = tls_out_send(&c->out, &c->worker->pool, c->sock, data, len, c->batch_more);
 
         if (n < 0) {
-            c->rx_reset = true;
-            return 0;
+            c->tx_reset = true;
+            *written = len;
+            return 1;
         }
         at = (size_t)n;
     }

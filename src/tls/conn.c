@@ -202,14 +202,13 @@ static int fail(struct tls_conn *c, int status)
 
 int tls_conn_flush(struct tls_conn *c)
 {
-    ptrdiff_t n;
-
+    if (c->tx_reset)
+        return SP_ERESET;
     if (c->out.bytes == 0)
         return 0;
-    n = tls_out_send(&c->out, &c->worker->pool, c->sock, NULL, 0, false);
-    if (n < 0) {
-        c->rx_reset = true;
-        return fail(c, SP_ERESET);
+    if (tls_out_send(&c->out, &c->worker->pool, c->sock, NULL, 0, false) < 0) {
+        c->tx_reset = true;
+        return SP_ERESET;
     }
     return c->out.bytes ? SP_EWANTWRITE : 0;
 }
@@ -221,13 +220,16 @@ size_t tls_conn_unsent(const struct tls_conn *c)
 
 static int finish(struct tls_conn *c)
 {
+    int status;
+
     c->done = true;
     if (c->worker->crypto)
         tls_crypto_detach(c);
     if (c->offered_session && SSL_session_reused(c->ssl))
         tls_session_refresh(c);
     tls_worker_count(SSL_session_reused(c->ssl) ? &c->worker->resumed : &c->worker->full);
-    return tls_conn_flush(c);
+    status = tls_conn_flush(c);
+    return status == SP_ERESET ? fail(c, status) : status;
 }
 
 static int fail_handshake(struct tls_conn *c, int status)
@@ -244,6 +246,7 @@ static int fail_handshake(struct tls_conn *c, int status)
 
 int tls_conn_handshake(struct tls_conn *c)
 {
+    bool reset_before;
     int status, flushed;
 
     if (c->status)
@@ -253,15 +256,21 @@ int tls_conn_handshake(struct tls_conn *c)
     if (c->paused && !tls_crypto_may_resume(c))
         return c->sock->ready & (IO_HUP | IO_ERROR) ? fail_handshake(c, SP_ERESET) : SP_EWANTCRYPTO;
     ERR_clear_error();
-    if (SSL_do_handshake(c->ssl) == 1)
-        return finish(c);
-    status = reason(c);
-    c->paused = status == SP_EWANTCRYPTO;
-    if (status == SP_EWANTREAD) {
+    do {
+        if (SSL_do_handshake(c->ssl) == 1)
+            return finish(c);
+        status = reason(c);
+        c->paused = status == SP_EWANTCRYPTO;
+        if (status != SP_EWANTREAD)
+            break;
         c->starved = true;
+        reset_before = c->tx_reset;
         flushed = tls_conn_flush(c);
-        return flushed ? flushed : status;
-    }
+        if (flushed != SP_ERESET)
+            return flushed ? flushed : status;
+        status = SP_ERESET;
+        /* Once more: the peer's reason may have come with its reset. */
+    } while (!reset_before);
     return status == SP_EWANTCRYPTO ? status : fail_handshake(c, status);
 }
 
@@ -373,6 +382,8 @@ ptrdiff_t tls_conn_writev(struct tls_conn *c, const struct iovec *iov, int count
 
     if (!c->done || (c->status && c->status != SP_EEOF))
         return c->status ? c->status : SP_EINVAL;
+    if (c->tx_reset)
+        return SP_ERESET;
     if (c->out.bytes >= UNSENT_MAX_BYTES) {
         status = tls_conn_flush(c);
         if (status == SP_ERESET)
@@ -397,6 +408,8 @@ ptrdiff_t tls_conn_writev(struct tls_conn *c, const struct iovec *iov, int count
         total += len;
     }
     c->direct = false;
+    if (c->tx_reset)
+        return SP_ERESET;
     if (total == 0 && !more)
         (void)tls_conn_flush(c);
     return (ptrdiff_t)total;
@@ -404,18 +417,20 @@ ptrdiff_t tls_conn_writev(struct tls_conn *c, const struct iovec *iov, int count
 
 void tls_conn_shutdown(struct tls_conn *c)
 {
-    if (c->done && !c->shut && (c->status == 0 || c->status == SP_EEOF) && !c->rx_reset) {
+    if (c->done && !c->shut && (c->status == 0 || c->status == SP_EEOF) && !c->rx_reset && !c->tx_reset) {
         c->shut = true;
         (void)SSL_shutdown(c->ssl);
         ERR_clear_error();
     }
-    if (!c->rx_reset)
+    if (!c->rx_reset && !c->tx_reset)
         (void)tls_out_send(&c->out, &c->worker->pool, c->sock, NULL, 0, false);
 }
 
 const char *tls_conn_error_text(const struct tls_conn *c)
 {
-    return c->error_text ? c->error_text : "";
+    if (c->error_text)
+        return c->error_text;
+    return c->tx_reset ? "connection reset" : "";
 }
 
 enum tls_failure tls_conn_failure(const struct tls_conn *c)

@@ -38,6 +38,7 @@ struct tls_conn {
     bool told;    /* the status has been answered to a reader */
     bool by_name; /* the certificate was chosen by the name that the client sent */
     bool rx_eof, rx_reset;
+    bool tx_reset; /* nothing more can be sent; what has come is still read */
     bool starved; /* what is inside is less than a record */
     bool direct;  /* the next record is the last of its batch: it may go out without a copy */
     bool batch_more;

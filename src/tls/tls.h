@@ -147,7 +147,8 @@ bool tls_conn_pending(const struct tls_conn *c);
 
 /*
  * Encrypts and sends. Returns plaintext bytes accepted (> 0): they will reach the socket, either at once or by
- * tls_conn_flush; SP_EWANTWRITE when earlier bytes still fill the output buffer (bounded); SP_EPROTO, SP_ERESET.
+ * tls_conn_flush; SP_EWANTWRITE when earlier bytes still fill the output buffer (bounded); SP_EPROTO; SP_ERESET
+ * (nothing more can be sent; what the peer had sent before is still there for tls_conn_read).
  * `more`: the caller writes again at once, so small records may be gathered.
  */
 ptrdiff_t tls_conn_writev(struct tls_conn *c, const struct iovec *iov, int count, bool more);

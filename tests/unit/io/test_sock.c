@@ -242,6 +242,32 @@ static void test_reset(void **state)
     close_pair();
 }
 
+/* What the peer said before its reset is still there when a send has met the reset. */
+static void test_answer_before_the_reset(void **state)
+{
+    char data[16];
+    ptrdiff_t n = 0;
+
+    connect_pair();
+    assert_int_equal(io_sock_watch(&server.sock, IO_READ), 0);
+    assert_int_equal(send_text(&server, "unread"), 6);
+    assert_int_equal(send_text(&client, "answer"), 6);
+    usleep(1000);
+    io_sock_close(&client.sock, false); /* with a byte unread, the kernel resets at once */
+    usleep(1000);
+    assert_int_equal(send_text(&server, "x"), SP_ERESET);
+    assert_true(server.sock.write_closed && !server.sock.read_closed);
+    assert_true(server.sock.ready & IO_READ);
+    for (int i = 0; i < 100 && (n = io_sock_recv(&server.sock, data, sizeof(data))) == SP_EAGAIN; i++)
+        run_for(10);
+    assert_int_equal(n, 6);
+    assert_memory_equal(data, "answer", 6);
+    for (int i = 0; i < 100 && (n = io_sock_recv(&server.sock, data, sizeof(data))) == SP_EAGAIN; i++)
+        run_for(10);
+    assert_int_equal(n, SP_ERESET);
+    close_pair();
+}
+
 static void drain(struct end *e)
 {
     static char sink[65536];
@@ -553,6 +579,7 @@ int main(void)
         SOCK_TEST(test_end_of_stream),
         SOCK_TEST(test_end_before_registration),
         SOCK_TEST(test_reset),
+        SOCK_TEST(test_answer_before_the_reset),
         SOCK_TEST(test_partial_writes),
         SOCK_TEST(test_blocking_registers),
         SOCK_TEST(test_splice),

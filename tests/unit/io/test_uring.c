@@ -312,15 +312,43 @@ static void send_into_reset(void)
     reset_other();
 }
 
+static void send_into_answer_and_reset(void)
+{
+    assert_int_equal(send(other, "answer", 6, MSG_NOSIGNAL), 6);
+    send_into_reset();
+}
+
 static void test_reset_before_the_send(void **state)
 {
+    char data[8];
+
     open_sock(0);
     busy_turn(send_into_reset, 5);
     RUN_UNTIL(seen & IO_ERROR);
     assert_true(seen & IO_ERROR);
     assert_int_equal(send_bytes(10), SP_ERESET);
     assert_true(sock.error == ECONNRESET || sock.error == EPIPE);
-    assert_true(sock.read_closed && sock.write_closed);
+    assert_true(sock.write_closed && !sock.read_closed);
+    RUN_UNTIL(io_sock_recv(&sock, data, sizeof(data)) != SP_EAGAIN);
+    assert_true(sock.read_closed);
+    io_sock_close(&sock, false);
+}
+
+/* What the peer said before its reset is still there when a send has met the reset. */
+static void test_answer_before_the_reset(void **state)
+{
+    char data[8];
+    ptrdiff_t n = 0;
+
+    open_sock(0);
+    busy_turn(send_into_answer_and_reset, 5);
+    RUN_UNTIL(seen & IO_ERROR);
+    assert_int_equal(send_bytes(10), SP_ERESET);
+    RUN_UNTIL((n = io_sock_recv(&sock, data, sizeof(data))) != SP_EAGAIN);
+    assert_int_equal(n, 6);
+    assert_memory_equal(data, "answer", 6);
+    RUN_UNTIL((n = io_sock_recv(&sock, data, sizeof(data))) != SP_EAGAIN);
+    assert_true(n == SP_ERESET || n == SP_EEOF);
     io_sock_close(&sock, false);
 }
 
@@ -549,6 +577,7 @@ int main(void)
         URING_TEST(test_behind_a_send_in_flight),
         URING_TEST(test_more_while_in_flight),
         URING_TEST(test_reset_before_the_send),
+        URING_TEST(test_answer_before_the_reset),
         URING_TEST(test_reset_of_a_send_in_flight),
         URING_TEST(test_close_in_the_turn_of_sending),
         URING_TEST(test_reset_drops_what_was_gathered),
