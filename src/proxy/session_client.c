@@ -71,10 +71,44 @@ static int session_start_tls(struct session *s)
     return 0;
 }
 
+/*
+ * While the crypto queue is full: refuses at the ClientHello what would only wait, before anything is built for it.
+ * 0: go on with the handshake, SP_EAGAIN: wait for more, otherwise the connection has ended.
+ */
+static int session_admit(struct session *s)
+{
+    int status;
+
+    if (flow_attach(s->worker, &s->req, false) != 0)
+        return 0;
+    for (;;) {
+        ptrdiff_t n;
+
+        status = tls_server_admit(s->worker->tls, s->bind->tls, &s->client.sock, buf_str(&s->req.win));
+        if (status != SP_EAGAIN)
+            break;
+        n = flow_fill(&s->req, &s->client);
+        if (n <= 0)
+            return n == SP_EAGAIN ? SP_EAGAIN : 0; /* the library sees the end, or what is too long */
+        s->client_activity_us = session_now(s);
+    }
+    if (status != 0) {
+        session_fe(s)->tls_failures++;
+        s->handshake_failed = true;
+        (void)session_end_early(s, "SSL handshake failure (too many handshakes wait for the crypto queue)");
+    }
+    return status;
+}
+
 enum step session_step_handshake(struct session *s)
 {
     int rc;
 
+    if (!s->client.tls && tls_server_is_full(s->worker->tls, s->bind->tls)) {
+        rc = session_admit(s);
+        if (rc != 0)
+            return rc == SP_EAGAIN ? session_wait_client(s) : STEP_WAIT;
+    }
     if (!s->client.tls && session_start_tls(s) != 0) {
         session_destroy(s, true);
         return STEP_WAIT;

@@ -123,6 +123,7 @@ int tls_sni_add(struct tls_store *store, struct tls_sni *sni, const struct tls_c
     if (status != 0)
         return status;
     sni->entry_count++;
+    sni->has_cheap_keys |= cert->kind != TLS_KEY_RSA;
     if (sni->first)
         return 0;
     /* The first certificate of a bind is its default, unless there is an explicit one already. */

@@ -50,6 +50,7 @@ struct tls_sni {
     const struct tls_entry *first; /* NULL: no certificate at all */
     const struct tls_list_options **options;
     size_t option_count, entry_count;
+    bool has_cheap_keys; /* a certificate whose key is not RSA */
 };
 
 /* What a client can verify and negotiate. */

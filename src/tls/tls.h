@@ -129,6 +129,17 @@ struct tls_session_slot *tls_session_slot_new(void);
 void tls_session_slot_free(struct tls_session_slot *slot);
 void tls_conn_free(struct tls_conn *c);
 
+/*
+ * True while too many handshakes wait for the crypto queue (crypto-queue-max) and no certificate of the listener has a
+ * cheap key: then ask tls_server_admit about a new connection before tls_conn_new_server.
+ */
+bool tls_server_is_full(const struct tls_worker *w, const struct tls_server_ctx *ctx);
+/*
+ * About `hello`, what the client has sent so far: 0 go on (it may resume, or the library is to judge it); SP_EAGAIN: not
+ * all of the ClientHello is there; SP_EPERM: refused and counted, an alert is on its way, close it.
+ */
+int tls_server_admit(struct tls_worker *w, const struct tls_server_ctx *ctx, struct io_sock *sock, struct str hello);
+
 /* Bytes already read from the socket that precede the handshake (after a PROXY header). Copied; SP_ETOOBIG, SP_ENOMEM. */
 int tls_conn_feed(struct tls_conn *c, struct str bytes);
 
