@@ -97,6 +97,8 @@ static void serve_signals(int argc, char **argv, struct app *app, const sigset_t
         else if (sig == SIGCHLD)
             while (waitpid(-1, NULL, WNOHANG) > 0)
                 ;
+        else if (sig == SIGNAL_WORKER_ENDED && atomic_load(&app->worker_error) != 0)
+            app_stop(app); /* a process that serves with some of its workers would be a slow one for no visible reason */
     }
 }
 
@@ -122,7 +124,10 @@ static int serve_run(int argc, char **argv, const struct serve_args *a, struct a
     process_ready(); /* whoever started us in the background may go on */
     serve_signals(argc, argv, app, &set);
     app_wait(app);
-    return 0;
+    if (app->worker_error == 0)
+        return 0;
+    fprintf(stderr, "sallyport: a worker cannot listen: %s\n", strerror(app->worker_error));
+    return 1;
 }
 
 /* --- starting ------------------------------------------------------------------------ */

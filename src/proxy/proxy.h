@@ -325,6 +325,7 @@ struct app {
     int taken_count;
     bool replaced;               /* a new process listens now: Unix sockets stay in the file system */
     atomic_int running_count;    /* workers that have not ended */
+    atomic_int worker_error;     /* errno of a worker that could not listen and ended at once; 0: none */
     atomic_bool forking;
     atomic_int forking_heard;    /* workers that have taken the present value of `forking` over */
     atomic_int drained_count;    /* workers that have stopped listening */

@@ -332,8 +332,10 @@ int worker_init(struct worker *w, struct app *app, int index)
 void worker_run(struct worker *w)
 {
     tls_worker_start(w->tls);
-    if (worker_start_listeners(w) != 0)
+    if (worker_start_listeners(w) != 0) {
+        atomic_store(&w->app->worker_error, errno ? errno : ENOMEM);
         return;
+    }
     w->last_second_us = io_loop_refresh_now(w->loop);
     io_timer_set(w->loop, &w->pool_timer, w->last_second_us + 1000000);
     if (w->index == 0)
