@@ -66,10 +66,11 @@ enum sp_backend {
     SP_BACKEND_OPENSSL,     /* scalar, the calling thread */
     SP_BACKEND_MULTIBUFFER, /* lanes, the calling thread */
     SP_BACKEND_THREADS,     /* crypto threads, each with lanes */
+    SP_BACKEND_CRYPTODEV,   /* a crypto device of DPDK's, beside the calling thread */
     SP_BACKENDS
 };
 
-/* "openssl", "multibuffer", "threads"; static. */
+/* "openssl", "multibuffer", "threads", "cryptodev"; static. */
 const char *sp_backend_name(enum sp_backend backend);
 
 /*
@@ -106,7 +107,7 @@ struct sp_op {
 /*
  * Of a backend. The scalar library cannot be off: it has what the lanes have not. REQUIRE of the scalar library turns the
  * lanes off; of the lanes, runs in them everything that they have, however few operations have gathered; of the threads,
- * hands them cheap operations too.
+ * hands them cheap operations too. A device has what it can do in any case: RSA.
  */
 enum sp_policy {
     SP_POLICY_OFF,
@@ -115,12 +116,14 @@ enum sp_policy {
 };
 
 struct sp_crypto_threads;
+struct sp_cryptodev;
 
 struct sp_queue_options {
     enum sp_policy policy[SP_BACKENDS];
     /* Bits 1 << enum sp_algorithm: those that only the scalar library on this thread may run. */
     unsigned scalar_only;
     struct sp_crypto_threads *threads; /* borrowed; needed by SP_BACKEND_THREADS */
+    struct sp_cryptodev *cryptodev;    /* borrowed; needed by SP_BACKEND_CRYPTODEV */
     size_t max_waiting;                /* submit takes no more than this; 0: no bound */
     /* Called on a crypto thread when poll has something new, once until the next poll. NULL: none. */
     void (*wake)(void *arg);
@@ -129,15 +132,16 @@ struct sp_queue_options {
 
 struct sp_queue;
 
-/* All of PREFER; no threads; no bound. */
+/* All of PREFER; no threads; no device; no bound. */
 void sp_queue_options_init(struct sp_queue_options *options);
 /*
- * SP_ENOMEM; SP_EUNSUPPORTED: a required backend does not run here (sp_backend_missing says why); SP_EINVAL: the scalar
+ * SP_ENOMEM; SP_EUNSUPPORTED: a required backend does not run here (sp_backend_missing says why), or the device
+ * has no queue pair left; SP_EINVAL: the scalar
  * library is off, or two backends that exclude each other are required.
  */
 int sp_queue_new(struct sp_queue **out, const struct sp_queue_options *options);
 /*
- * Operations that wait end with SP_ECANCELED, those that crypto threads hold are waited for; none
+ * Operations that wait, or that a device has, end with SP_ECANCELED, those that crypto threads hold are waited for; none
  * is touched afterwards. Whoever wants them polls before. NULL is allowed.
  */
 void sp_queue_free(struct sp_queue *queue);
@@ -154,7 +158,8 @@ enum sp_flush {
 };
 /*
  * Runs batches: cheap algorithms first, and of dear ones (RSA) at most one batch, so that sockets are served in between.
- * True when operations are left that a further flush would run.
+ * A device gets what is its, and is asked what it has done. True when operations are left that a further flush would run, or that
+ * a device has.
  */
 bool sp_queue_flush(struct sp_queue *queue, enum sp_flush how);
 /* Up to max finished operations, in the order of finishing. */
@@ -164,7 +169,10 @@ size_t sp_queue_poll(struct sp_queue *queue, struct sp_op **ops, size_t max);
  * has it and poll will return it; SP_ENOENT, it is finished and waits in poll.
  */
 int sp_queue_cancel(struct sp_queue *queue, struct sp_op *op);
-/* Operations accepted and not yet polled back; those of them that a flush would run or hand to the crypto threads. */
+/*
+ * Operations accepted and not yet polled back; those of them that a flush would run, hand over or ask a device about: while
+ * there are any, flush again.
+ */
 size_t sp_queue_in_flight(const struct sp_queue *queue);
 size_t sp_queue_waiting(const struct sp_queue *queue);
 /*
@@ -187,6 +195,18 @@ struct sp_queue *sp_queue_current(void);
 int sp_crypto_threads_new(struct sp_crypto_threads **out, unsigned n);
 /* After the last of their queues. */
 void sp_crypto_threads_free(struct sp_crypto_threads *threads);
+
+/* --- crypto devices ----------------------------------------------------------------------------- */
+
+#define SP_CRYPTODEV_WHY_BYTES 240
+/*
+ * Opens a crypto device of DPDK's for as many queues: "crypto_openssl", "crypto_qat" and its like by PCI address, with
+ * ",param=value" behind it. It starts DPDK in the process, which survives no fork. SP_EUNSUPPORTED: built without DPDK, no RSA, or too
+ * few queue pairs; SP_ENOENT: no such device; SP_EINVAL, SP_ENOMEM, SP_EIO. Then `why` says it in one clause.
+ */
+int sp_cryptodev_new(struct sp_cryptodev **out, const char *device, unsigned queues, char why[SP_CRYPTODEV_WHY_BYTES]);
+/* After the last of its queues. NULL is allowed. */
+void sp_cryptodev_free(struct sp_cryptodev *device);
 
 /* --- what the machine can do ------------------------------------------------------------------- */
 
@@ -215,7 +235,9 @@ int sp_break_even(enum sp_algorithm algorithm, struct sp_break_even *out);
 enum sp_fallback {
     SP_FALLBACK_NO_LANES,    /* the machine has no lanes for the algorithm */
     SP_FALLBACK_BREAK_EVEN,  /* too few had gathered for a batch to pay */
-    SP_FALLBACK_VERIFY,      /* a lane's result failed its verification and was computed again */
+    SP_FALLBACK_VERIFY,      /* a result failed its verification and was computed again */
+    SP_FALLBACK_NOT_ON_DEVICE, /* the device does not do the algorithm */
+    SP_FALLBACK_DEVICE,      /* the device refused the operation, failed, or did not answer */
     SP_FALLBACKS
 };
 const char *sp_fallback_text(enum sp_fallback reason);

@@ -3,10 +3,10 @@
 #include "proxy/worker.h"
 
 static const char table_head[] =
-    "<div class=\"scroll\"><table><thead><tr><th rowspan=\"2\">Operation</th><th colspan=\"3\">Done by</th>"
+    "<div class=\"scroll\"><table><thead><tr><th rowspan=\"2\">Operation</th><th colspan=\"4\">Done by</th>"
     "<th rowspan=\"2\">Failed</th><th rowspan=\"2\">Canceled</th><th colspan=\"8\">Batches by lanes filled</th>"
-    "<th rowspan=\"2\">Fill</th><th colspan=\"2\">Wait, us</th><th rowspan=\"2\">One by one instead of in lanes</th></tr>"
-    "<tr><th>openssl</th><th>multibuffer</th><th>threads</th><th>1</th><th>2</th><th>3</th><th>4</th><th>5</th>"
+    "<th rowspan=\"2\">Fill</th><th colspan=\"2\">Wait, us</th><th rowspan=\"2\">Not where it should have run</th></tr>"
+    "<tr><th>openssl</th><th>multibuffer</th><th>threads</th><th>cryptodev</th><th>1</th><th>2</th><th>3</th><th>4</th><th>5</th>"
     "<th>6</th><th>7</th><th>8</th><th>p50</th><th>p99</th></tr></thead><tbody>\n";
 
 static uint64_t sum_of(const uint64_t *values, unsigned n)

@@ -1,9 +1,10 @@
 /*
- * sallyport crypto asym: private-key operations a second, by algorithm and backend.
+ * sallyport crypto: its subcommands; and asym: private-key operations a second, by algorithm and backend.
  */
 #include "cmd/cmd.h"
 
 #include "base/str.h"
+#include "cmd/crypto_sweep.h"
 #include "measure/asym.h"
 
 #include <stdio.h>
@@ -15,19 +16,29 @@
 #define DEFAULT_SLICE_MS 200
 #define SLICE_MAX_MS 60000
 #define THREADS_MAX 256
+#define DEVICE_BYTES 128
+#define DEVICE_FILL 64
+#define RSA_ROWS (1u << SP_ALGORITHM_RSA2048 | 1u << SP_ALGORITHM_RSA3072 | 1u << SP_ALGORITHM_RSA4096)
+
+static const char crypto_usage[] =
+    "usage: sallyport crypto asym [option ...]   private-key operations a second\n"
+    "       sallyport crypto sweep [option ...]  symmetric crypto by request size\n"
+    "\n"
+    "Each says more with --help.\n";
 
 static const char usage[] =
     "usage: sallyport crypto asym [--algo LIST] [--backend LIST] [--fill LIST] [--threads N]\n"
     "                             [--rounds N] [--slice MS] [--json]\n"
     "\n"
     "Private-key operations a second and a CPU-second: the lanes and crypto threads of this\n"
-    "program beside OpenSSL's own calls (EVP), interleaved in one run. Each backend's results are\n"
+    "program, and crypto devices of DPDK's, beside OpenSSL's own calls (EVP), interleaved in one run. Each backend's results are\n"
     "checked before it is timed.\n"
     "\n"
     "  --algo LIST     rsa2048,rsa3072,rsa4096,p256-sign,p256-keygen,p256-derive,x25519-keygen,\n"
     "                  x25519-derive, or rsa, p256, x25519, all (all)\n"
-    "  --backend LIST  multibuffer,threads (multibuffer; threads too when --threads is given)\n"
-    "  --fill LIST     operations in flight at a time, 1 to 8, e.g. 1,4,8 (1,4,8)\n"
+    "  --backend LIST  multibuffer,threads,cryptodev:DEVICE (multibuffer; threads too when --threads\n"
+    "                  is given); DEVICE is crypto_openssl, or a card's PCI address: RSA only\n"
+    "  --fill LIST     operations in flight at a time, 1 to 8, e.g. 1,4,8 (1,4,8); a device has 64 too\n"
     "  --threads N     crypto threads; eight operations a thread are in flight (1)\n"
     "  --rounds N      rounds, 1 to 31; the medians count (5)\n"
     "  --slice MS      how long each is timed in a round (200)\n"
@@ -55,6 +66,7 @@ struct arguments {
     unsigned algorithms;
     bool multibuffer, threads, json, help;
     unsigned fills; /* bits 1 << fill */
+    char device[DEVICE_BYTES]; /* "": none */
     uint64_t thread_count, rounds, slice_ms;
 };
 
@@ -81,8 +93,10 @@ static int add_backend(struct arguments *a, struct str word)
         a->multibuffer = true;
     else if (str_ieq(word, STR("threads")))
         a->threads = true;
+    else if (word.len > 10 && word.len < 10 + DEVICE_BYTES && memcmp(word.ptr, "cryptodev:", 10) == 0)
+        snprintf(a->device, sizeof(a->device), "%.*s", (int)word.len - 10, word.ptr + 10);
     else if (!str_ieq(word, STR("openssl"))) /* always there, as what the others are compared with */
-        return bad("--backend", "openssl, multibuffer or threads", word);
+        return bad("--backend", "openssl, multibuffer, threads or cryptodev:DEVICE", word);
     return 0;
 }
 
@@ -165,7 +179,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
         a->algorithms = (1u << SP_ALGORITHM_OTHER) - 1;
     if (!a->fills)
         a->fills = 1u << 1 | 1u << 4 | 1u << 8;
-    if (!a->multibuffer && !a->threads)
+    if (!a->multibuffer && !a->threads && !a->device[0])
         a->multibuffer = true;
     a->threads |= a->thread_count > 0;
     if (!a->thread_count)
@@ -174,7 +188,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 }
 
 /* The lanes, where this machine has them: what is missing is said once. */
-static size_t list_variants(const struct arguments *a, struct asym_variant *variants)
+static size_t list_variants(const struct arguments *a, struct sp_cryptodev *device, struct asym_variant *variants)
 {
     const char *missing = sp_backend_missing(SP_BACKEND_MULTIBUFFER);
     size_t n = 0;
@@ -188,6 +202,11 @@ static size_t list_variants(const struct arguments *a, struct asym_variant *vari
         for (unsigned fill = 1; fill <= SP_LANES_MAX && a->multibuffer && !missing; fill++) {
             if (a->fills >> fill & 1)
                 variants[n++] = (struct asym_variant){.algorithm = i, .kind = ASYM_MULTIBUFFER, .fill = fill};
+        }
+        for (unsigned k = 1; k <= DEVICE_FILL && device && (RSA_ROWS >> i & 1); k++) {
+            if (k == DEVICE_FILL || (k <= SP_LANES_MAX && a->fills >> k & 1))
+                variants[n++] =
+                    (struct asym_variant){.algorithm = i, .kind = ASYM_CRYPTODEV, .fill = k, .cryptodev = device};
         }
         if (a->threads)
             variants[n++] = (struct asym_variant){.algorithm = i,
@@ -203,7 +222,8 @@ static size_t list_variants(const struct arguments *a, struct asym_variant *vari
 static const char *kind_name(const struct asym_variant *v)
 {
     static const char *const names[] = {
-        [ASYM_REFERENCE] = "openssl", [ASYM_MULTIBUFFER] = "multibuffer", [ASYM_THREADS] = "threads"};
+        [ASYM_REFERENCE] = "openssl", [ASYM_MULTIBUFFER] = "multibuffer", [ASYM_THREADS] = "threads",
+        [ASYM_CRYPTODEV] = "cryptodev"};
 
     return names[v->kind];
 }
@@ -247,11 +267,23 @@ static void show_progress(void *arg, enum sp_algorithm algorithm, unsigned round
     fprintf(stderr, "\r%-14s round %u of %u ", sp_algorithm_name(algorithm), round + 1, run->rounds);
 }
 
-static int run_asym(const struct arguments *a)
+/* Its own queues one after the other, but all open at the same time. */
+static int open_device(const struct arguments *a, struct sp_cryptodev **out)
+{
+    char why[SP_CRYPTODEV_WHY_BYTES];
+
+    *out = NULL;
+    if (!a->device[0] || sp_cryptodev_new(out, a->device, SP_LANES_MAX + 1, why) == 0)
+        return 0;
+    fprintf(stderr, "sallyport crypto asym: cryptodev:%s: %s\n", a->device, why);
+    return 1;
+}
+
+static int run_asym(const struct arguments *a, struct sp_cryptodev *device)
 {
     struct asym_variant variants[VARIANTS_MAX];
     struct asym_run run = {.variants = variants,
-                           .count = list_variants(a, variants),
+                           .count = list_variants(a, device, variants),
                            .rounds = (unsigned)a->rounds,
                            .slice_ns = a->slice_ms * 1000000};
     const struct asym_variant *failed;
@@ -280,25 +312,35 @@ static int run_asym(const struct arguments *a)
     return 0;
 }
 
-int cmd_crypto(int argc, char **argv)
+static int crypto_asym(int argc, char **argv)
 {
+    struct sp_cryptodev *device;
     struct arguments a;
-    int status;
+    int status = parse_arguments(argc, argv, &a);
 
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        fputs(usage, argc < 2 ? stderr : stdout);
-        return argc < 2 ? 2 : 0;
-    }
-    if (strcmp(argv[1], "asym") != 0) {
-        fprintf(stderr, "sallyport crypto: unknown subcommand '%s'; expected asym\n", argv[1]);
-        return 2;
-    }
-    status = parse_arguments(argc - 1, argv + 1, &a);
     if (status != 0)
         return status;
     if (a.help) {
         fputs(usage, stdout);
         return 0;
     }
-    return run_asym(&a);
+    status = open_device(&a, &device);
+    if (status == 0)
+        status = run_asym(&a, device);
+    sp_cryptodev_free(device);
+    return status;
+}
+
+int cmd_crypto(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        fputs(crypto_usage, argc < 2 ? stderr : stdout);
+        return argc < 2 ? 2 : 0;
+    }
+    if (strcmp(argv[1], "asym") == 0)
+        return crypto_asym(argc - 1, argv + 1);
+    if (strcmp(argv[1], "sweep") == 0)
+        return crypto_sweep(argc - 1, argv + 1);
+    fprintf(stderr, "sallyport crypto: unknown subcommand '%s'; expected asym or sweep\n", argv[1]);
+    return 2;
 }

@@ -13,6 +13,7 @@ static const struct cfg_loc nowhere = {NULL, 0};
 
 /* End of the pipe on which the starting process waits; -1: none. */
 static int ready_fd = -1;
+static int null_fd = -1; /* opened while there is a root folder to find it in */
 
 /* Descriptors beside connections: listeners, loops, logs, checks. */
 static rlim_t descriptors_wanted(const struct app *app)
@@ -63,7 +64,7 @@ int process_set_limits(const struct cfg_global *g, struct app *app, int memory_m
 
 int process_daemonize(struct diag *diag)
 {
-    int ends[2], null;
+    int ends[2];
     char byte;
     pid_t child;
 
@@ -78,14 +79,7 @@ int process_daemonize(struct diag *diag)
     close(ends[0]);
     ready_fd = ends[1];
     setsid();
-    null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null >= 0) {
-        dup2(null, 0);
-        dup2(null, 1);
-        dup2(null, 2);
-        if (null > 2)
-            close(null);
-    }
+    null_fd = open("/dev/null", O_RDWR | O_CLOEXEC); /* there may be none after a chroot */
     return 0;
 }
 
@@ -93,6 +87,15 @@ void process_ready(void)
 {
     if (ready_fd < 0)
         return;
+    /* Until here errors had a terminal to go to. */
+    if (null_fd >= 0) {
+        dup2(null_fd, 0);
+        dup2(null_fd, 1);
+        dup2(null_fd, 2);
+        if (null_fd > 2)
+            close(null_fd);
+        null_fd = -1;
+    }
     if (write(ready_fd, "", 1) != 1)
         errno = 0; /* nobody waits any more */
     close(ready_fd);

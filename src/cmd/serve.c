@@ -152,6 +152,8 @@ static int serve_open(const struct serve_args *a, struct app *app, struct diag *
         return 1;
     if (process_write_pidfile(a->pidfile ? a->pidfile : g->pidfile, diag) != 0)
         return 1;
+    if (app_open_crypto(app, diag) != 0)
+        return 1;
     return process_drop_privileges(g, diag);
 }
 
@@ -172,6 +174,8 @@ static int serve(int argc, char **argv, const struct serve_args *a, struct diag 
         return 1;
     }
     app->stats = admin_stats_reply;
+    if (a->check && !diag->errors)
+        (void)app_open_crypto(app, diag); /* which diag counts */
     if (diag->errors || (a->zero_warning && diag->warnings)) {
         print_diag(diag, a->quiet);
         fprintf(stderr, "sallyport: %u error%s, %u warning%s%s: nothing was started\n", diag->errors,

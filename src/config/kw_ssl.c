@@ -145,16 +145,38 @@ static int parse_engine(struct cfg_parser *p, const struct cfg_kw *kw, void *obj
     return 1;
 }
 
+/* "cryptodev:DEVICE [policy]". */
+static int parse_device(struct cfg_parser *p, const struct cfg_kw *kw, struct cfg_global *g, const char *device, int argc,
+                        char **argv, const char *const *policies)
+{
+    int policy = 2; /* who names a device means it */
+
+    if (!*device)
+        return cfg_kw_fail(p, kw, "missing name after 'cryptodev:'; expected a crypto device of DPDK's like crypto_openssl");
+    if (argc > 1 && cfg_value_word(p, kw, argv[1], policies, 3, &policy) != 0)
+        return SP_EINVAL;
+    g->crypto_backends[CFG_CRYPTO_CRYPTODEV] = (enum cfg_crypto_policy)(policy + CFG_CRYPTO_OFF);
+    g->crypto_device = device;
+    g->crypto_device_loc = p->loc;
+    return argc > 1 ? 2 : 1;
+}
+
 static int parse_backend(struct cfg_parser *p, const struct cfg_kw *kw, void *object, int argc,
                          char **argv)
 {
-    static const char *const names[] = {"openssl", "multibuffer", "threads"};
+    static const char *const names[] = {"openssl", "multibuffer", "threads", "cryptodev:DEVICE"};
     static const char *const policies[] = {"off", "prefer", "require"};
     struct cfg_global *g = object;
     int backend, policy;
 
-    if (cfg_value_word(p, kw, argv[0], names, 3, &backend) != 0)
+    if (strncmp(argv[0], "cryptodev:", 10) == 0)
+        return parse_device(p, kw, g, argv[0] + 10, argc, argv, policies);
+    if (cfg_value_word(p, kw, argv[0], names, 4, &backend) != 0)
         return SP_EINVAL;
+    if (backend == CFG_CRYPTO_CRYPTODEV)
+        return cfg_kw_fail(p, kw, "'DEVICE' stands for the name of a crypto device of DPDK's, such as crypto_openssl");
+    if (argc < 2)
+        return cfg_kw_fail(p, kw, "missing policy after '%s'; expected 'off', 'prefer' or 'require'", argv[0]);
     if (cfg_value_word(p, kw, argv[1], policies, 3, &policy) != 0)
         return SP_EINVAL;
     if (backend == 0 && policy == 0)
@@ -371,9 +393,10 @@ const struct cfg_kw cfg_kw_global_ssl[] = {
      .parse = parse_options},
     {.name = "crypto-backend",
      .sections = CFG_SEC_GLOBAL,
-     .min_args = 2,
-     .args = "openssl|multibuffer|threads require|prefer|off",
-     .help = "what may do the private-key operations: the scalar library, the vector lanes of this CPU, threads of their own",
+     .min_args = 1,
+     .args = "openssl|multibuffer|threads|cryptodev:<device> require|prefer|off",
+     .help = "what may do the private-key operations: the scalar library, the vector lanes of this CPU, threads of their own, "
+             "or a crypto device of DPDK's (RSA; 'require' when nothing follows it)",
      .parse = parse_backend},
     {.name = "crypto-queue-max",
      .sections = CFG_SEC_GLOBAL,

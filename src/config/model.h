@@ -321,7 +321,7 @@ struct cfg_stats_socket {
 };
 
 /* In the order of libsallyport's enum sp_backend. */
-enum { CFG_CRYPTO_OPENSSL, CFG_CRYPTO_MULTIBUFFER, CFG_CRYPTO_THREADS, CFG_CRYPTO_BACKENDS };
+enum { CFG_CRYPTO_OPENSSL, CFG_CRYPTO_MULTIBUFFER, CFG_CRYPTO_THREADS, CFG_CRYPTO_CRYPTODEV, CFG_CRYPTO_BACKENDS };
 enum cfg_crypto_policy { CFG_CRYPTO_UNSET, CFG_CRYPTO_OFF, CFG_CRYPTO_PREFER, CFG_CRYPTO_REQUIRE };
 
 struct cfg_global {
@@ -369,6 +369,8 @@ struct cfg_global {
     bool ssl_mode_async;        /* how it always works */
     enum cfg_crypto_policy crypto_backends[CFG_CRYPTO_BACKENDS];
     struct cfg_loc crypto_loc;
+    const char *crypto_device;  /* of CFG_CRYPTO_CRYPTODEV, NULL: none */
+    struct cfg_loc crypto_device_loc;
     int crypto_threads;
     int crypto_queue_max;       /* 1024 */
     int io_engine;              /* in the order of enum io_engine */

@@ -91,6 +91,11 @@ static void finish(struct sp_op *op, enum sp_backend backend, unsigned lanes)
     tally_count(op->status == 0 ? &tally->done[backend] : &tally->failed[backend], 1);
 }
 
+void batch_note_end(struct sp_op *op, enum sp_backend backend)
+{
+    finish(op, backend, 1);
+}
+
 static void run_scalar(struct sp_op *op, enum sp_backend as)
 {
     op->status = algorithm_rows[op->algorithm].run_scalar(op);

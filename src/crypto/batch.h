@@ -40,6 +40,9 @@ struct batch_rules {
     bool lanes_always; /* however few */
 };
 
+/* An operation has ended elsewhere: its status is set; counts it. */
+void batch_note_end(struct sp_op *op, enum sp_backend backend);
+
 /*
  * Runs ops[n], 1 to SP_LANES_MAX of one row, to their end: statuses, backends and counters are set.
  * `as`: the backend to count them under, SP_BACKENDS for the one that really ran each.

@@ -1,8 +1,10 @@
 #include <sallyport/queue.h>
 
 #include "base/clock.h"
+#include "crypto/backend/cryptodev.h"
 #include "crypto/backend/multibuffer.h"
 #include "crypto/backend/threads.h"
+#include "crypto/cryptodev/cryptodev.h"
 #include "crypto/lanes_state.h"
 #include "crypto/prepared.h"
 #include "crypto/queue_internal.h"
@@ -28,7 +30,7 @@ struct sp_queue *sp_queue_current(void)
 
 const char *sp_backend_name(enum sp_backend backend)
 {
-    static const char *const names[SP_BACKENDS] = {"openssl", "multibuffer", "threads"};
+    static const char *const names[SP_BACKENDS] = {"openssl", "multibuffer", "threads", "cryptodev"};
 
     return names[backend];
 }
@@ -38,7 +40,9 @@ const char *sp_fallback_text(enum sp_fallback reason)
     static const char *const texts[SP_FALLBACKS] = {
         [SP_FALLBACK_NO_LANES] = "no lanes on this machine",
         [SP_FALLBACK_BREAK_EVEN] = "too few for a batch to pay",
-        [SP_FALLBACK_VERIFY] = "a lane's result failed its verification",
+        [SP_FALLBACK_VERIFY] = "a result failed its verification",
+        [SP_FALLBACK_NOT_ON_DEVICE] = "the device does not do it",
+        [SP_FALLBACK_DEVICE] = "the device refused it, failed or did not answer",
     };
 
     return texts[reason];
@@ -50,6 +54,8 @@ const char *sp_backend_missing(enum sp_backend backend)
 
     if (backend == SP_BACKEND_MULTIBUFFER && !kernels->rsa && !kernels->p256 && !kernels->x25519)
         return "this CPU lacks AVX-512 IFMA";
+    if (backend == SP_BACKEND_CRYPTODEV)
+        return cryptodev_missing();
     return NULL;
 }
 
@@ -83,6 +89,8 @@ static int check_options(const struct sp_queue_options *options)
         return SP_EUNSUPPORTED;
     if (policy[SP_BACKEND_THREADS] == SP_POLICY_REQUIRE && !options->threads)
         return SP_EUNSUPPORTED;
+    if (policy[SP_BACKEND_CRYPTODEV] == SP_POLICY_REQUIRE && !options->cryptodev)
+        return SP_EUNSUPPORTED;
     return 0;
 }
 
@@ -98,6 +106,18 @@ static void set_rules(struct sp_queue *queue)
         return;
     queue->threaded = options->policy[SP_BACKEND_THREADS] == SP_POLICY_REQUIRE ? ALL_ALGORITHMS : dear_rows();
     queue->threaded &= ~options->scalar_only;
+}
+
+static int add_device(struct sp_queue *queue)
+{
+    const struct sp_queue_options *options = &queue->options;
+    int status;
+
+    if (!options->cryptodev || options->policy[SP_BACKEND_CRYPTODEV] == SP_POLICY_OFF)
+        return 0;
+    status = device_queue_new(&queue->device, options->cryptodev, &queue->on_device);
+    queue->on_device &= ~options->scalar_only;
+    return status;
 }
 
 int sp_queue_new(struct sp_queue **out, const struct sp_queue_options *options)
@@ -118,8 +138,26 @@ int sp_queue_new(struct sp_queue **out, const struct sp_queue_options *options)
         return SP_ENOMEM;
     }
     set_rules(queue);
+    status = add_device(queue);
+    if (status != 0) {
+        sp_queue_free(queue);
+        return status;
+    }
     *out = queue;
     return 0;
+}
+
+/* Before the other operations: these need none of what is still there. */
+static void drop_device(struct sp_queue *queue)
+{
+    struct sp_op *ops[SP_LANES_MAX];
+    unsigned n;
+
+    while ((n = batch_take(&queue->for_device, false, true, ops)) > 0) {
+        for (unsigned i = 0; i < n; i++)
+            ops[i]->status = SP_ECANCELED;
+    }
+    device_queue_free(queue->device);
 }
 
 void sp_queue_free(struct sp_queue *queue)
@@ -129,6 +167,7 @@ void sp_queue_free(struct sp_queue *queue)
 
     if (!queue)
         return;
+    drop_device(queue);
     while ((n = batch_take(&queue->waiting, false, true, ops)) > 0) {
         for (unsigned i = 0; i < n; i++)
             ops[i]->status = SP_ECANCELED;
@@ -204,6 +243,8 @@ static int accept(struct sp_queue *queue, struct sp_op *op)
     op->status = SP_EAGAIN;
     op->next = op->previous = NULL;
     op->submitted_ns = clock_now_ns();
+    if (status == 0 && queue->device && !((queue->on_device | queue->options.scalar_only) >> algorithm & 1))
+        tally_count(&queue->tally.algorithms[algorithm].fallbacks[SP_FALLBACK_NOT_ON_DEVICE], 1);
     return status;
 }
 
@@ -220,8 +261,10 @@ size_t sp_queue_submit(struct sp_queue *queue, struct sp_op **ops, size_t n)
         }
         queue->in_flight++;
         if (accept(queue, op) == 0) {
-            op->state = OP_WAITING;
-            batch_push(&queue->waiting, op);
+            bool device = queue->on_device >> op->algorithm & 1;
+
+            op->state = device ? OP_FOR_DEVICE : OP_WAITING;
+            batch_push(device ? &queue->for_device : &queue->waiting, op);
         } else {
             op->status = SP_EINVAL;
             push_finished(queue, op);
@@ -246,12 +289,79 @@ static void hand_over(struct sp_queue *queue)
     }
 }
 
+/* What the device has not done is the next backend's, as if there were no device. */
+static void fall_back(struct sp_queue *queue, struct sp_op *op, enum sp_fallback reason)
+{
+    tally_count(&queue->tally.algorithms[op->algorithm].fallbacks[reason], 1);
+    op->status = SP_EAGAIN;
+    op->state = OP_WAITING;
+    batch_push(&queue->waiting, op);
+}
+
+static void end_on_device(struct sp_queue *queue, struct sp_op *op)
+{
+    if (op->status == 0 || op->status == SP_EINVAL) {
+        batch_note_end(op, SP_BACKEND_CRYPTODEV);
+        push_finished(queue, op);
+    } else {
+        fall_back(queue, op, op->status == SP_EFAULT ? SP_FALLBACK_VERIFY : SP_FALLBACK_DEVICE);
+    }
+}
+
+/* At most `most`; how many. */
+static unsigned submit_to_device(struct sp_queue *queue, struct batch_list *list, unsigned most)
+{
+    struct sp_op *op;
+    unsigned n;
+
+    for (n = 0; n < most && (op = list->first); n++) {
+        uint64_t waited_ns = clock_now_ns() - op->submitted_ns;
+        int status = device_submit(queue->device, op);
+
+        if (status == SP_EAGAIN)
+            break;
+        batch_remove(&queue->for_device, op);
+        op->state = OP_ON_DEVICE;
+        if (status == 0) {
+            tally_wait(&queue->tally.algorithms[op->algorithm], waited_ns);
+        } else {
+            op->status = status;
+            end_on_device(queue, op);
+        }
+    }
+    return n;
+}
+
+/*
+ * Gives it what waits for it, and takes what it has done. No more than a batch at a time: a software device computes in the
+ * call that hands it an operation.
+ */
+static void serve_device(struct sp_queue *queue)
+{
+    struct sp_op *ops[SP_LANES_MAX];
+    unsigned left = SP_LANES_MAX, n;
+
+    for (unsigned i = 0; i < SP_ALGORITHMS && queue->for_device.count && left; i++)
+        left -= submit_to_device(queue, &queue->for_device.rows[i], left);
+    while ((n = device_poll(queue->device, ops, SP_LANES_MAX)) > 0) {
+        for (unsigned i = 0; i < n; i++)
+            end_on_device(queue, ops[i]);
+    }
+}
+
+static size_t count_for_device(const struct sp_queue *queue)
+{
+    return queue->device ? queue->for_device.count + device_in_flight(queue->device) : 0;
+}
+
 bool sp_queue_flush(struct sp_queue *queue, enum sp_flush how)
 {
     struct sp_op *ops[SP_LANES_MAX];
     bool full_only = how == SP_FLUSH_FULL, dear_left = true;
     unsigned n;
 
+    if (count_for_device(queue))
+        serve_device(queue);
     if (queue->threaded && (how == SP_FLUSH_ALL || queue->waiting.count >= SP_LANES_MAX))
         hand_over(queue);
     while ((n = batch_take(&queue->waiting, full_only, dear_left, ops)) > 0) {
@@ -261,7 +371,7 @@ bool sp_queue_flush(struct sp_queue *queue, enum sp_flush how)
         for (unsigned i = 0; i < n; i++)
             push_finished(queue, ops[i]);
     }
-    return batch_has(&queue->waiting, full_only, true);
+    return batch_has(&queue->waiting, full_only, true) || count_for_device(queue);
 }
 
 size_t sp_queue_poll(struct sp_queue *queue, struct sp_op **ops, size_t max)
@@ -297,6 +407,12 @@ int sp_queue_cancel(struct sp_queue *queue, struct sp_op *op)
     case OP_WAITING:
         batch_remove(&queue->waiting, op);
         return give_back(queue, op);
+    case OP_FOR_DEVICE:
+        batch_remove(&queue->for_device, op);
+        return give_back(queue, op);
+    case OP_ON_DEVICE:
+        device_withdraw(queue->device, op);
+        return give_back(queue, op);
     case OP_HANDED:
         return threads_withdraw(queue->options.threads, op) ? give_back(queue, op) : SP_EAGAIN;
     case OP_FINISHED:
@@ -312,7 +428,7 @@ size_t sp_queue_in_flight(const struct sp_queue *queue)
 
 size_t sp_queue_waiting(const struct sp_queue *queue)
 {
-    return queue->waiting.count;
+    return queue->waiting.count + count_for_device(queue);
 }
 
 /* --- at once ----------------------------------------------------------------------------------- */
@@ -334,6 +450,25 @@ static bool run_prepared(struct sp_queue *queue, struct sp_op *op)
     return true;
 }
 
+/* Waits for the device; false: it does not do it, or has not. */
+static bool run_on_device(struct sp_queue *queue, struct sp_op *op)
+{
+    int status;
+
+    if (!(queue->on_device >> op->algorithm & 1))
+        return false;
+    status = device_run(queue->device, op);
+    op->status = status;
+    if (status == 0 || status == SP_EINVAL) {
+        batch_note_end(op, SP_BACKEND_CRYPTODEV);
+        return true;
+    }
+    tally_count(&queue->tally.algorithms[op->algorithm]
+                     .fallbacks[status == SP_EFAULT ? SP_FALLBACK_VERIFY : SP_FALLBACK_DEVICE],
+                1);
+    return false;
+}
+
 void sp_queue_run(struct sp_queue *queue, struct sp_op *op)
 {
     if (accept(queue, op) != 0) {
@@ -350,7 +485,8 @@ void sp_queue_run(struct sp_queue *queue, struct sp_op *op)
     default:
         break;
     }
-    batch_run(&op, 1, &queue->rules, SP_BACKENDS, &queue->memory);
+    if (!run_on_device(queue, op))
+        batch_run(&op, 1, &queue->rules, SP_BACKENDS, &queue->memory);
 }
 
 void sp_queue_counters_add(const struct sp_queue *queue, struct sp_queue_counters *sum)

@@ -7,16 +7,19 @@
 #include "crypto/batch.h"
 #include "crypto/tally.h"
 
+struct device_queue;
 struct prepared;
 
 /* Where an accepted operation is; written by the queue's own thread alone. */
-enum op_state { OP_WAITING, OP_HANDED, OP_FINISHED };
+enum op_state { OP_WAITING, OP_HANDED, OP_FOR_DEVICE, OP_ON_DEVICE, OP_FINISHED };
 
 struct sp_queue {
     struct sp_queue_options options;
     struct batch_rules rules;
     unsigned threaded; /* bits 1 << enum sp_algorithm: rows that go to the crypto threads */
-    struct batch_lists waiting;
+    struct device_queue *device; /* NULL: none */
+    unsigned on_device;          /* bits likewise: rows that go to the device */
+    struct batch_lists waiting, for_device;
     struct batch_list finished;
     size_t in_flight;
     struct algorithm_memory memory;

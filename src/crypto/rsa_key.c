@@ -289,6 +289,26 @@ int sp_rsa_key_run_scalar(const struct sp_rsa_key *key, const uint8_t *in, uint8
     return err;
 }
 
+bool rsa_key_verify(const struct sp_rsa_key *key, const uint8_t *in, const uint8_t *out)
+{
+    uint8_t again[RSA_MAX_BYTES];
+    BN_CTX *ctx = BN_CTX_secure_new();
+    BIGNUM *x = BN_secure_new();
+    bool right = false;
+
+    ERR_set_mark();
+    if (ctx && x && rsa_key_in_range(key, out) && BN_bin2bn(out, (int)key->bytes, x)) {
+        /* What a decryption gives is secret: no branch on it. */
+        BN_set_flags(x, BN_FLG_CONSTTIME);
+        right = BN_mod_exp_mont(x, x, key->e_bn, key->n_bn, ctx, key->n_mont) == 1 &&
+                BN_bn2binpad(x, again, (int)key->bytes) == (int)key->bytes && CRYPTO_memcmp(again, in, key->bytes) == 0;
+    }
+    ERR_pop_to_mark();
+    BN_clear_free(x);
+    BN_CTX_free(ctx);
+    return right;
+}
+
 /* --- the object ----------------------------------------------------------------------- */
 
 int sp_rsa_key_new(struct sp_rsa_key **out, const struct sp_rsa_parts *parts)

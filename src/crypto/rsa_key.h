@@ -64,6 +64,9 @@ struct sp_rsa_key {
 /* Whether in[key->bytes] is below the modulus. */
 bool rsa_key_in_range(const struct sp_rsa_key *key, const uint8_t *in);
 
+/* Whether out^e mod n is in[key->bytes]: a result of the private operation that was computed elsewhere. False when memory lacks, too. */
+bool rsa_key_verify(const struct sp_rsa_key *key, const uint8_t *in, const uint8_t *out);
+
 /*
  * Takes `count` (1 to 8) pairs out of the key into out[], so that nobody else has them, making those
  * that are missing. SP_ENOMEM, also when no randomness could be had, and then takes none.

@@ -48,14 +48,17 @@ static int runner_init(struct runner *r, struct asym_variant *variant, struct as
     if (variant->kind == ASYM_REFERENCE)
         return 0;
     sp_queue_options_init(&options);
-    options.policy[SP_BACKEND_MULTIBUFFER] = SP_POLICY_REQUIRE;
+    options.policy[SP_BACKEND_MULTIBUFFER] = variant->kind == ASYM_MULTIBUFFER ? SP_POLICY_REQUIRE : SP_POLICY_PREFER;
     if (sp_lanes_missing(variant->algorithm) && variant->kind == ASYM_MULTIBUFFER)
         return SP_EUNSUPPORTED;
     if (variant->kind == ASYM_THREADS) {
         options.policy[SP_BACKEND_THREADS] = SP_POLICY_REQUIRE;
-        options.policy[SP_BACKEND_MULTIBUFFER] = SP_POLICY_PREFER;
         status = sp_crypto_threads_new(&r->threads, variant->threads);
         options.threads = r->threads;
+    }
+    if (variant->kind == ASYM_CRYPTODEV) {
+        options.policy[SP_BACKEND_CRYPTODEV] = SP_POLICY_REQUIRE;
+        options.cryptodev = variant->cryptodev;
     }
     if (status == 0)
         status = sp_queue_new(&r->queue, &options);

@@ -8,13 +8,14 @@
 #include <sallyport/queue.h>
 
 /* What is timed. REFERENCE is OpenSSL's EVP interface with reused contexts, as fast as a program can call it. */
-enum asym_kind { ASYM_REFERENCE, ASYM_MULTIBUFFER, ASYM_THREADS };
+enum asym_kind { ASYM_REFERENCE, ASYM_MULTIBUFFER, ASYM_THREADS, ASYM_CRYPTODEV };
 
 struct asym_variant {
     enum sp_algorithm algorithm;
     enum asym_kind kind;
     unsigned fill;    /* operations in flight at a time */
     unsigned threads; /* of ASYM_THREADS */
+    struct sp_cryptodev *cryptodev; /* of ASYM_CRYPTODEV; borrowed */
     /* Results: medians over the rounds. ops_per_s 0: not measured. */
     double ops_per_s, ops_per_cpu_s;
     double ratio;     /* of ops_per_cpu_s to the reference's, median of the rounds' ratios */

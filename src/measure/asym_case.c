@@ -282,3 +282,8 @@ int asym_case_check(const struct asym_case *c, const uint8_t *out)
         return memcmp(out, c->want, c->want_len) == 0 ? 0 : SP_EFAULT;
     return c->kind == SP_OP_P256_SIGN ? check_signature(c, out) : check_pair(c, out);
 }
+
+int asym_case_rsa_key(const struct asym_case *c, struct sp_rsa_key **out)
+{
+    return rsa_parts(c->key, out);
+}

@@ -27,6 +27,8 @@ struct asym_case {
 /* Makes a fresh key. SP_ENOMEM, SP_EIO. */
 int asym_case_init(struct asym_case *c, enum sp_algorithm algorithm);
 void asym_case_release(struct asym_case *c);
+/* Another object of the same RSA key, the caller's. SP_ENOMEM, SP_EIO. */
+int asym_case_rsa_key(const struct asym_case *c, struct sp_rsa_key **out);
 /* One operation by OpenSSL. SP_EIO. */
 int asym_case_reference(struct asym_case *c);
 /* An operation on this case's input; `out` has ASYM_BYTES_MAX bytes. */

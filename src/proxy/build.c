@@ -305,6 +305,7 @@ void app_free(struct app *app)
     for (int i = 0; app->workers && i < app->worker_count; i++)
         worker_release(&app->workers[i]);
     sp_crypto_threads_free(app->crypto_threads);
+    sp_cryptodev_free(app->cryptodev);
     app_close_listeners(app);
     for (int i = 0; i < app->bind_count; i++) {
         if (app->binds[i]->tls && app->binds[i]->owns_tls)

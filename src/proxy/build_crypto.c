@@ -1,5 +1,7 @@
 /*
  * Who does the private-key operations: ssl-engine, crypto-backend, crypto-threads, crypto-queue-max.
+ *
+ * A crypto device is opened later than the rest is built (app_open_crypto): DPDK's threads and memory survive no fork.
  */
 #include "proxy/build.h"
 
@@ -141,6 +143,50 @@ static void check_required(struct build *b, const struct tls_crypto_options *cry
                                            tls_library_text());
 }
 
+/* Whether DPDK is there at all; whether the device is shows when it is opened. */
+static void check_device(struct build *b, struct tls_crypto_options *crypto)
+{
+    const struct cfg_global *g = &b->app->model->global;
+    const char *missing;
+
+    if (!g->crypto_device || crypto->queue.policy[SP_BACKEND_CRYPTODEV] == SP_POLICY_OFF)
+        return;
+    missing = sp_backend_missing(SP_BACKEND_CRYPTODEV);
+    if (!missing)
+        return;
+    if (crypto->queue.policy[SP_BACKEND_CRYPTODEV] == SP_POLICY_REQUIRE)
+        diag_error(b->diag, g->crypto_device_loc, "'crypto-backend cryptodev:%s': %s", g->crypto_device, missing);
+    else
+        note(b, g->crypto_device_loc,
+             arena_printf(&b->app->arena, "crypto-backend cryptodev:%s is not there (%s): %s instead", g->crypto_device,
+                          missing, own_crypto()));
+    crypto->queue.policy[SP_BACKEND_CRYPTODEV] = SP_POLICY_OFF;
+}
+
+int app_open_crypto(struct app *app, struct diag *diag)
+{
+    const struct cfg_global *g = &app->model->global;
+    enum sp_policy *policy = &app->crypto.queue.policy[SP_BACKEND_CRYPTODEV];
+    char why[SP_CRYPTODEV_WHY_BYTES];
+    int status;
+
+    if (!g->crypto_device || *policy == SP_POLICY_OFF || app->crypto.provider || app->crypto_is_foreign)
+        return 0;
+    status = sp_cryptodev_new(&app->cryptodev, g->crypto_device, (unsigned)app->worker_count, why);
+    app->crypto.queue.cryptodev = app->cryptodev;
+    if (status == 0)
+        return 0;
+    if (*policy == SP_POLICY_REQUIRE) {
+        diag_error(diag, g->crypto_device_loc, "'crypto-backend cryptodev:%s': %s", g->crypto_device, why);
+        return status;
+    }
+    app->crypto_note = arena_printf(&app->arena, "crypto-backend cryptodev:%s is not there (%s): %s instead",
+                                    g->crypto_device, why, own_crypto());
+    diag_warning(diag, g->crypto_device_loc, "%s", app->crypto_note);
+    *policy = SP_POLICY_OFF;
+    return 0;
+}
+
 void build_crypto(struct build *b)
 {
     struct app *app = b->app;
@@ -153,4 +199,5 @@ void build_crypto(struct build *b)
         return;
     backends(b, crypto);
     check_required(b, crypto);
+    check_device(b, crypto);
 }

@@ -339,6 +339,7 @@ struct app {
     bool crypto_is_foreign;      /* a legacy engine does the operations, inline */
     int crypto_thread_count;
     struct sp_crypto_threads *crypto_threads; /* NULL: none */
+    struct sp_cryptodev *cryptodev;           /* NULL: none */
     const char *crypto_note;     /* e.g. "ssl-engine qat not available: OpenSSL software crypto runs instead"; NULL */
     struct rules_vars proc_vars;
 };
@@ -361,6 +362,11 @@ int app_start(struct app *app);
 void app_drain(struct app *app);
 /* Everything ends now. Any thread. */
 void app_stop(struct app *app);
+/*
+ * Opens the crypto device that the configuration names, one queue pair a worker: before app_start and before privileges
+ * and the root folder go, and in the process that will use it (DPDK survives no fork). 0 or a status, and diag says it.
+ */
+int app_open_crypto(struct app *app, struct diag *diag);
 /* Around a fork (see io_loop_set_forking): returns when all workers have heard of it. */
 void app_set_forking(struct app *app, bool forking);
 void app_wait(struct app *app);
