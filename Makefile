@@ -3,6 +3,7 @@
 #   make            build build/sallyport
 #   make run        build and run the demonstration; Ctrl-C stops it
 #   make test       every check and test; SUITES="unit e2e" runs some of them
+#   make test-kernel  the kernel module in virtual machines alone; make test runs it too
 #   make fuzz       run every fuzz harness; FUZZ_SECONDS=60 is the time of each
 #   make bench      compare with the other programs
 #   make bench-reference  repeat the published measurements, ours beside theirs
@@ -19,7 +20,7 @@ SANITIZERS = -Db_sanitize=address,undefined -Db_lundef=false
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: all run test build-asan build-clang build-fuzz fuzz bench bench-reference docs format install clean
+.PHONY: all run test test-kernel build-asan build-clang build-fuzz fuzz bench bench-reference docs format install clean
 
 all:
 	@tools/setup build
@@ -46,7 +47,11 @@ build-fuzz:
 	@ninja --quiet -C build-fuzz
 
 test: all build-asan build-clang
+	@tools/test-kernel --prepare
 	@tools/run-tests $(SUITES)
+
+test-kernel: all
+	@tools/test-kernel
 
 fuzz: build-fuzz
 	@tools/run-fuzz build-fuzz $(FUZZ_SECONDS)
@@ -65,7 +70,7 @@ docs: all
 
 format:
 	@tools/setup format
-	@find src include tests fuzz -name '*.[ch]' -exec grep -L 'generated' {} + 2>/dev/null | \
+	@find src include kmod tests fuzz -name '*.[ch]' -exec grep -L 'generated' {} + 2>/dev/null | \
 	    xargs -r clang-format -i
 
 install: all
