@@ -46,9 +46,7 @@ static void put_table(FILE *out, const struct compare_report *r, unsigned load)
         fprintf(out, "<th class=\"n\">%s</th>", compare_metric_text(m));
     fputs("</tr></thead><tbody>\n", out);
     for (unsigned v = 0; v < r->result->variants; v++) {
-        fputs("<tr><th scope=\"row\">", out);
-        svg_escape(out, r->variant_names[v]);
-        fputs("</th>", out);
+        svg_put(out, "<tr><th scope=\"row\">", r->variant_names[v], "</th>");
         for (unsigned m = 0; m < COMPARE_METRICS; m++)
             put_cell(out, compare_result_cell(r->result, load, v), m);
         fputs("</tr>\n", out);
@@ -171,11 +169,8 @@ static void put_ratios(FILE *out, const struct compare_report *r, unsigned load,
 
 static void put_load(FILE *out, const struct compare_report *r, unsigned load)
 {
-    fputs("<section>\n<h2>Load ", out);
-    svg_escape(out, r->load_names[load]);
-    fputs("</h2>\n<p><code>bench ", out);
-    svg_escape(out, r->load_texts[load]);
-    fputs("</code></p>\n", out);
+    svg_put(out, "<section>\n<h2>Load ", r->load_names[load], "</h2>\n");
+    svg_put(out, "<p><code>bench ", r->load_texts[load], "</code></p>\n");
     put_table(out, r, load);
     for (unsigned m = 0; m < COMPARE_METRICS; m++) {
         put_ratios(out, r, load, m);
@@ -187,19 +182,12 @@ static void put_load(FILE *out, const struct compare_report *r, unsigned load)
 static void put_facts(FILE *out, const struct compare_report *r)
 {
     fputs("<section>\n<h2>To repeat it</h2>\n<table><tbody>\n", out);
-    for (size_t i = 0; i < r->fact_count; i++) {
-        fputs("<tr><th scope=\"row\">", out);
-        svg_escape(out, r->facts[i].label);
-        fputs("</th><td>", out);
-        svg_escape(out, r->facts[i].value);
-        fputs("</td></tr>\n", out);
-    }
+    for (size_t i = 0; i < r->fact_count; i++)
+        svg_put_row(out, "<th scope=\"row\">", r->facts[i].label, r->facts[i].value);
     fputs("</tbody></table>\n", out);
     for (size_t i = 0; i < r->text_count; i++) {
-        fputs("<details><summary>", out);
-        svg_escape(out, r->texts[i].label);
+        svg_put(out, "<details><summary>", r->texts[i].label, "</summary><pre>");
         /* Line by line: the escaping takes control bytes away, line ends among them. */
-        fputs("</summary><pre>", out);
         for (const char *at = r->texts[i].value; *at;) {
             size_t len = strcspn(at, "\n");
             char line[1024];
@@ -217,22 +205,16 @@ static void put_facts(FILE *out, const struct compare_report *r)
 void compare_report_html(FILE *out, const struct compare_report *r)
 {
     svg_page_begin(out, r->title);
-    if (r->failure) {
-        fputs("<p class=\"warn\">", out);
-        svg_escape(out, r->failure);
-        fputs("</p>\n", out);
-    }
+    if (r->failure)
+        svg_put(out, "<p class=\"warn\">", r->failure, "</p>\n");
     fprintf(out, "<p>%u of %u rounds were complete. Medians of the rounds; “×” is the ratio of medians to the base (",
             r->rounds_done, r->result->rounds);
     if (r->result->variants)
         svg_escape(out, r->variant_names[r->result->base]);
     fputs(") with its bootstrap 95 % interval. A difference is claimed only where the interval does not hold 1.</p>\n",
           out);
-    for (size_t i = 0; i < r->note_count; i++) {
-        fputs("<p class=\"warn\">Note: ", out);
-        svg_escape(out, r->notes[i]);
-        fputs(".</p>\n", out);
-    }
+    for (size_t i = 0; i < r->note_count; i++)
+        svg_put(out, "<p class=\"warn\">Note: ", r->notes[i], ".</p>\n");
     for (unsigned load = 0; load < r->result->loads; load++)
         put_load(out, r, load);
     put_facts(out, r);

@@ -18,11 +18,8 @@ static void put_tiles(FILE *out, const struct report_run *run)
 {
     fputs("<div class=\"tiles\">\n", out);
     for (size_t i = 0; i < run->tile_count; i++) {
-        fputs("<div><b>", out);
-        svg_escape(out, run->tiles[i].value);
-        fputs("</b><span>", out);
-        svg_escape(out, run->tiles[i].name);
-        fputs("</span></div>\n", out);
+        svg_put(out, "<div><b>", run->tiles[i].value, "</b>");
+        svg_put(out, "<span>", run->tiles[i].name, "</span></div>\n");
     }
     fputs("</div>\n", out);
 }
@@ -32,13 +29,8 @@ static void put_facts(FILE *out, const char *heading, const struct report_fact *
     if (n == 0)
         return;
     fprintf(out, "<h2>%s</h2>\n<div class=\"wide\"><table>\n", heading);
-    for (size_t i = 0; i < n; i++) {
-        fputs("<tr><th>", out);
-        svg_escape(out, facts[i].name);
-        fputs("</th><td>", out);
-        svg_escape(out, facts[i].value);
-        fputs("</td></tr>\n", out);
-    }
+    for (size_t i = 0; i < n; i++)
+        svg_put_row(out, "<th>", facts[i].name, facts[i].value);
     fputs("</table></div>\n", out);
 }
 
@@ -72,9 +64,8 @@ static void put_phases(FILE *out, const struct report_run *run)
 
         if (p->count == 0)
             continue;
-        fputs("<tr><th>", out);
-        svg_escape(out, p->name);
-        fprintf(out, "</th><td class=\"n\">%llu</td>", (unsigned long long)p->count);
+        svg_put(out, "<tr><th>", p->name, "</th>");
+        fprintf(out, "<td class=\"n\">%llu</td>", (unsigned long long)p->count);
         put_cell(out, p->min_us);
         put_cell(out, p->mean_us);
         put_cell(out, p->stddev_us);
@@ -265,22 +256,13 @@ static void plot_time(FILE *out, const struct report_run *run)
 void report_html(FILE *out, const struct report_run *run)
 {
     svg_page_begin(out, run->title);
-    if (run->subtitle) {
-        fputs("<p>", out);
-        svg_escape(out, run->subtitle);
-        fputs("</p>\n", out);
-    }
-    for (size_t i = 0; i < run->warning_count; i++) {
-        fputs("<p class=\"warn\">", out);
-        svg_escape(out, run->warnings[i]);
-        fputs("</p>\n", out);
-    }
+    if (run->subtitle)
+        svg_put(out, "<p>", run->subtitle, "</p>\n");
+    for (size_t i = 0; i < run->warning_count; i++)
+        svg_put(out, "<p class=\"warn\">", run->warnings[i], "</p>\n");
     put_tiles(out, run);
-    if (run->loop_note) {
-        fputs("<p>", out);
-        svg_escape(out, run->loop_note);
-        fputs("</p>\n", out);
-    }
+    if (run->loop_note)
+        svg_put(out, "<p>", run->loop_note, "</p>\n");
     plot_percentiles(out, run);
     plot_histogram(out, run);
     plot_time(out, run);

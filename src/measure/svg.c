@@ -39,6 +39,7 @@ static double fraction(const struct svg_axis *a, double value)
 
     switch (a->scale) {
     case SVG_LOG:
+    case SVG_LOG2:
         low = log10(a->low);
         high = log10(a->high);
         value = value > 0 ? log10(value) : low;
@@ -108,11 +109,16 @@ void svg_axis_round(struct svg_axis *axis)
 {
     double step;
 
-    if (axis->scale == SVG_LOG) {
+    if (axis->scale == SVG_LOG || axis->scale == SVG_LOG2) {
         if (!(axis->low > 0))
             axis->low = 1;
         if (!(axis->high > axis->low))
             axis->high = axis->low * 1.5;
+    }
+    if (axis->scale == SVG_LOG2) {
+        axis->low = exp2(floor(log2(axis->low) + 1e-9));
+        axis->high = exp2(ceil(log2(axis->high) - 1e-9));
+    } else if (axis->scale == SVG_LOG) {
         axis->low = nice_beyond(axis->low, false);
         axis->high = nice_beyond(axis->high, true);
     } else if (axis->scale == SVG_LINEAR) {
@@ -141,8 +147,23 @@ static void put_number(char *out, double value, const char *unit, bool is_short)
         (void)snprintf(out + len, (size_t)(SVG_TEXT_BYTES - len), "%s", unit);
 }
 
+/* The greatest prefix that leaves a number of 1 or more, three digits counted. */
+static void put_scaled(char *out, double value, double base, const char *const units[6], bool is_short)
+{
+    unsigned i = 0;
+
+    while (i < 5 && fabs(value) >= base * 0.9995) {
+        value /= base;
+        i++;
+    }
+    put_number(out, value, units[i], is_short || (i == 0 && value == floor(value)));
+}
+
 static const char *format(double value, enum svg_unit unit, bool is_short, char out[SVG_TEXT_BYTES])
 {
+    static const char *const sizes[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB"};
+    static const char *const bytes[] = {" B", " kB", " MB", " GB", " TB", " PB"};
+    static const char *const rates[] = {" B/s", " kB/s", " MB/s", " GB/s", " TB/s", " PB/s"};
     double size = fabs(value);
 
     if (!isfinite(value)) {
@@ -158,6 +179,10 @@ static const char *format(double value, enum svg_unit unit, bool is_short, char 
         (void)snprintf(out, SVG_TEXT_BYTES, "%.7g %%", value);
     } else if (unit == SVG_UNIT_S) {
         put_number(out, value, " s", is_short);
+    } else if (unit == SVG_UNIT_SIZE) {
+        put_scaled(out, value, 1024, sizes, is_short);
+    } else if (unit == SVG_UNIT_BYTES || unit == SVG_UNIT_BYTES_PER_S) {
+        put_scaled(out, value, 1000, unit == SVG_UNIT_BYTES ? bytes : rates, is_short);
     } else if (size < 9999.5) {
         put_number(out, value, "", is_short || value == floor(value));
     } else if (size < 999500) {
@@ -193,6 +218,18 @@ static size_t log_ticks(const struct svg_axis *a, double ticks[TICKS_MAX])
     return n;
 }
 
+/* Powers of two, no closer than there is room for about ten. */
+static size_t log2_ticks(const struct svg_axis *a, double ticks[TICKS_MAX])
+{
+    double doublings = log2(a->high / a->low), step = ceil((doublings + 1) / 11);
+    size_t n = 0;
+
+    step = step >= 1 ? step : 1;
+    for (double power = ceil(log2(a->low) - 1e-9); power <= log2(a->high) + 1e-9 && n < TICKS_MAX; power += step)
+        ticks[n++] = exp2(power);
+    return n;
+}
+
 static size_t axis_ticks(const struct svg_axis *a, double ticks[TICKS_MAX])
 {
     static const double percents[] = {0, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999, 99.9999};
@@ -202,6 +239,8 @@ static size_t axis_ticks(const struct svg_axis *a, double ticks[TICKS_MAX])
     switch (a->scale) {
     case SVG_LOG:
         return log_ticks(a, ticks);
+    case SVG_LOG2:
+        return log2_ticks(a, ticks);
     case SVG_PERCENTILE:
         for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++)
             if (percents[i] >= a->low && percents[i] <= a->high)
@@ -296,12 +335,15 @@ static void put_tooltip(FILE *out, const char *tooltip)
     fputs("</title>", out);
 }
 
-void svg_line(FILE *out, const struct svg_plot *plot, unsigned series, const char *name, const double *x,
-              const double *y, size_t n)
+static const char *const strokes[] = {
+    [SVG_SOLID] = "", [SVG_DASHED] = " dashed", [SVG_DOTTED] = " dotted", [SVG_DASH_DOT] = " dashdot"};
+
+void svg_line_stroked(FILE *out, const struct svg_plot *plot, unsigned series, enum svg_stroke stroke, const char *name,
+                      const double *x, const double *y, size_t n)
 {
     bool pen_down = false;
 
-    fprintf(out, "<path class=\"line s%u\" d=\"", series % SVG_SERIES);
+    fprintf(out, "<path class=\"line s%u%s\" d=\"", series % SVG_SERIES, strokes[stroke]);
     for (size_t i = 0; i < n; i++) {
         if (isnan(x[i]) || isnan(y[i])) {
             pen_down = false;
@@ -316,6 +358,12 @@ void svg_line(FILE *out, const struct svg_plot *plot, unsigned series, const cha
     fputs("\">", out);
     put_tooltip(out, name);
     fputs("</path>\n", out);
+}
+
+void svg_line(FILE *out, const struct svg_plot *plot, unsigned series, const char *name, const double *x,
+              const double *y, size_t n)
+{
+    svg_line_stroked(out, plot, series, SVG_SOLID, name, x, y, n);
 }
 
 void svg_dot(FILE *out, const struct svg_plot *plot, unsigned series, double x, double y, const char *tooltip)
@@ -434,4 +482,17 @@ void svg_legend(FILE *out, const struct svg_plot *plot, const char *const *names
     for (unsigned i = 0; i < n; i++)
         series[i] = i;
     svg_legend_of(out, names, series, n);
+}
+
+void svg_end_with_keys(FILE *out, const struct svg_key *keys, size_t n)
+{
+    fputs("</svg>\n<p class=\"keys\">", out);
+    for (size_t i = 0; i < n; i++) {
+        fprintf(out,
+                "<span><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\"><path class=\"line s%u%s\" d=\"M2 5h22\"/>"
+                "</svg>",
+                keys[i].series % SVG_SERIES, strokes[keys[i].stroke]);
+        svg_put(out, "", keys[i].name, "</span>\n");
+    }
+    fputs("</p>\n</figure>\n", out);
 }

@@ -20,6 +20,7 @@
 enum svg_scale {
     SVG_LINEAR,
     SVG_LOG,        /* low > 0 */
+    SVG_LOG2,       /* low > 0; ticks at powers of two */
     SVG_PERCENTILE, /* values are percents; every further nine takes as much room: 0, 90, 99, 99.9 … */
     SVG_CATEGORIES, /* value i stands in the middle of the i-th of `categories` */
 };
@@ -29,6 +30,9 @@ enum svg_unit {
     SVG_UNIT_US,     /* microseconds: "850 us", "1.20 ms", "3.00 s" */
     SVG_UNIT_S,      /* seconds */
     SVG_UNIT_PERCENT,
+    SVG_UNIT_SIZE,        /* bytes, in powers of 1024: "64 KiB" */
+    SVG_UNIT_BYTES,       /* bytes, in powers of 1000: "1.50 GB" */
+    SVG_UNIT_BYTES_PER_S, /* "1.50 GB/s" */
 };
 
 struct svg_axis {
@@ -43,6 +47,9 @@ struct svg_axis {
 #define SVG_WIDTH 720
 #define SVG_HEIGHT 300
 #define SVG_SERIES 6 /* colours; further series take the first ones again */
+
+/* How a line is drawn: the second thing that tells series apart. */
+enum svg_stroke { SVG_SOLID, SVG_DASHED, SVG_DOTTED, SVG_DASH_DOT };
 
 struct svg_plot {
     const char *title;       /* above the plot, and what a screen reader says */
@@ -70,6 +77,8 @@ void svg_end(FILE *out);
 /* A line through n points; NaN breaks it. `name` is its tooltip. */
 void svg_line(FILE *out, const struct svg_plot *plot, unsigned series, const char *name, const double *x,
               const double *y, size_t n);
+void svg_line_stroked(FILE *out, const struct svg_plot *plot, unsigned series, enum svg_stroke stroke, const char *name,
+                      const double *x, const double *y, size_t n);
 /* A dot with a tooltip. */
 void svg_dot(FILE *out, const struct svg_plot *plot, unsigned series, double x, double y, const char *tooltip);
 /* A vertical bar from the x axis up to y, between two values of x. On CATEGORIES: from i - 0.3 to i + 0.3 and the like. */
@@ -90,12 +99,23 @@ void svg_text(FILE *out, const struct svg_plot *plot, double x, double y, const 
 void svg_legend(FILE *out, const struct svg_plot *plot, const char *const *names, size_t n);
 /* The same for series that are not 0 to n - 1. */
 void svg_legend_of(FILE *out, const char *const *names, const unsigned *series, size_t n);
+/* Instead of svg_end: the keys stand below the plot, on as many rows as their names need. */
+struct svg_key {
+    const char *name;
+    unsigned series;
+    enum svg_stroke stroke;
+};
+void svg_end_with_keys(FILE *out, const struct svg_key *keys, size_t n);
 
 /* <!DOCTYPE html> … <body> with the style; the title is escaped and also the <h1>. */
 void svg_page_begin(FILE *out, const char *title);
 void svg_page_end(FILE *out);
 /* The text with & < > " ' escaped; control bytes become spaces and bytes that are no UTF-8 '?'. NULL writes nothing. */
 void svg_escape(FILE *out, const char *text);
+/* The text escaped, between two pieces of markup: svg_put(out, "<p>", text, "</p>\n"). */
+void svg_put(FILE *out, const char *before, const char *text, const char *after);
+/* A row of a table of two columns: what `heading` opens ("<th>", "<th scope=\"row\">") holds the name. */
+void svg_put_row(FILE *out, const char *heading, const char *name, const char *value);
 /* Length of the character of UTF-8 that begins at s, a NUL-terminated text; 0: it is none. RFC 3629 section 4. */
 size_t svg_character_bytes(const char *s);
 

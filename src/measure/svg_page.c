@@ -40,6 +40,9 @@ static const char style[] =
     ".s5{stroke:var(--s5)}\n"
     ".f0{fill:var(--s0)}.f1{fill:var(--s1)}.f2{fill:var(--s2)}.f3{fill:var(--s3)}.f4{fill:var(--s4)}"
     ".f5{fill:var(--s5)}\n"
+    ".line.dashed{stroke-dasharray:6 5}.line.dotted{stroke-dasharray:1 5}.line.dashdot{stroke-dasharray:9 5 1 5}\n"
+    ".keys{display:flex;flex-wrap:wrap;gap:2px 16px;margin:8px 0 0;font-size:13px}.keys svg{display:inline-block;"
+    "width:26px;height:10px;margin-right:6px}\n"
     ".wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:14px}\n"
     "th,td{padding:5px 10px 5px 0;text-align:left;border-bottom:1px solid var(--grid);vertical-align:top}\n"
     "th{color:var(--ink2);font-weight:500}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;"
@@ -104,4 +107,18 @@ void svg_escape(FILE *out, const char *text)
             fwrite(s, 1, len, out);
         s += len ? len : 1;
     }
+}
+
+void svg_put(FILE *out, const char *before, const char *text, const char *after)
+{
+    fputs(before, out);
+    svg_escape(out, text);
+    fputs(after, out);
+}
+
+void svg_put_row(FILE *out, const char *heading, const char *name, const char *value)
+{
+    fprintf(out, "<tr>%s", heading);
+    svg_put(out, "", name, "</th><td>");
+    svg_put(out, "", value, "</td></tr>\n");
 }

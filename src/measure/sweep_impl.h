@@ -77,6 +77,11 @@ struct sweep_impl {
     const char *argument; /* what may stand behind it, "DEVICE" or "[PROVIDER]" (optional); NULL: nothing */
     const char *summary;  /* one line of --list */
     bool is_asynchronous; /* requests may be in flight: DEPTH means something beyond a loop */
+    /*
+     * A session's requests continue one stream: only the first has its IV, and can be compared; ciphers without a tag. A
+     * yardstick, measured only when it is named.
+     */
+    bool is_stream;
 
     /*
      * Opens what `argument` names (NULL: nothing given). 0, *out and the description (at most `size` bytes with its NUL)
@@ -94,7 +99,10 @@ struct sweep_impl {
                         struct sweep_session **out, struct sweep_why *why);
     /* Waits (bounded) for what is in flight, or leaks it rather than free what a device may still write to. */
     void (*session_close)(struct sweep_session *session);
-    /* Memory that requests' in and out point into, of a session; 64-byte aligned. Both NULL: the sweep's own. */
+    /*
+     * Memory that requests' in and out point to, of a session; 64-byte aligned. One buffer each, used from its first byte
+     * on: an implementation may keep the IV that an HMAC covers right before it. Both NULL: the sweep's own.
+     */
     void *(*buffer_alloc)(struct sweep_session *session, size_t bytes);
     void (*buffer_free)(struct sweep_session *session, void *buffer, size_t bytes);
     /*
