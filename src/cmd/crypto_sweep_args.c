@@ -79,13 +79,36 @@ const char *crypto_sweep_size(uint64_t bytes, char out[32])
 
 /* --- lists -------------------------------------------------------------------------------------- */
 
+/*
+ * Length of the first word of a list. Commas within parentheses belong to it, as in
+ * authenc(hmac(sha256),cbc(aes)), and so does one before a parameter: DEVICE,worker=OTHER.
+ */
+static size_t first_word(struct str list)
+{
+    unsigned depth = 0;
+
+    for (size_t i = 0; i < list.len; i++) {
+        struct str next = str_from(list, i + 1);
+        size_t equals = str_chr(next, '=');
+
+        if (list.ptr[i] == '(')
+            depth++;
+        else if (list.ptr[i] == ')' && depth > 0)
+            depth--;
+        else if (list.ptr[i] == ',' && depth == 0 && (equals == next.len || equals > str_chr(next, ',') ||
+                                                      equals > str_chr(next, ':')))
+            return i;
+    }
+    return list.len;
+}
+
 static int each_word(struct crypto_sweep_args *a, const char *list, int (*add)(struct crypto_sweep_args *, struct str))
 {
     struct str rest = str_of(list);
     int status;
 
     for (;;) {
-        size_t len = str_chr(rest, ',');
+        size_t len = first_word(rest);
 
         status = add(a, str_make(rest.ptr, len));
         if (status != 0 || len == rest.len)

@@ -42,14 +42,14 @@ struct sweep_key {
 struct sweep_request {
     const uint8_t *in;
     uint8_t *out;
-    uint32_t len;
-    int status;       /* at completion: 0, or SP_EIO and the like */
-    bool was_async;   /* set by the implementation at completion: the submission had returned before */
-    uint8_t iv[16];
-    uint8_t tag[64];  /* at completion: tag, digest or MAC, of the algorithm's tag_bytes */
     uint64_t submitted_ns; /* the sweep's */
     void *slot;       /* the implementation's, from session_open to session_close of the request; NULL at first */
+    uint32_t len;
+    int status;       /* at completion: 0, or SP_EIO and the like */
     unsigned index;   /* 0 to depth - 1, one of its own each within a session: for slots kept in an array */
+    bool was_async;   /* set by the implementation at completion: the submission had returned before */
+    uint8_t iv[16];   /* up to here what every request touches, in one cache line where the array begins with one */
+    uint8_t tag[64];  /* at completion: tag, digest or MAC, of the algorithm's tag_bytes */
 };
 
 struct sweep_device;  /* each implementation's own */

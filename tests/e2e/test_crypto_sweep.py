@@ -95,6 +95,18 @@ class Run(SweepCase):
     def test_provider(self):
         self.short("--impl", "openssl:default", "--algo", "aes-128-ctr", "--sizes", "16")
 
+    def test_words_with_commas(self):
+        """A comma in parentheses, or before a parameter, is not the list's."""
+        table = self.path("t.csv")
+        names = ["af_alg:authenc(hmac(sha256-no),cbc(aes-no))", "cryptodev:crypto_nobody,worker=x,mode=y", "openssl:nobody"]
+        self.short("--impl", ",".join(["openssl", *names]), "--algo", "sha1", "--sizes", "16", "--mode", "single", "--csv",
+                   table, code=1)
+        with open(table, encoding="ascii", newline="") as file:
+            rows = {row["impl"]: row for row in csv.DictReader(file)}
+        self.assertEqual(set(rows), {"openssl", *names})
+        for name in names:
+            self.assertNotEqual(rows[name]["why_not"], "")
+
     def test_in_place(self):
         table = self.path("t.csv")
         self.short("--impl", "openssl", "--algo", "aes-256-xts", "--sizes", "17", "--in-place", "--csv", table)
