@@ -231,9 +231,13 @@ void io_ring_enter(struct io_ring *r, unsigned wait, uint64_t timeout_us)
 
 void io_ring_poll(struct io_ring *r)
 {
-    if (r->sq_tail != r->sq_entered ||
-        (load(r->sq_flags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)))
+    if (r->sq_tail != r->sq_entered || io_ring_has_more(r))
         io_ring_enter(r, 0, 0);
+}
+
+bool io_ring_has_more(const struct io_ring *r)
+{
+    return load(r->sq_flags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
 /* --- completions ------------------------------------------------------------------------- */

@@ -55,6 +55,8 @@ struct io_uring_sqe *io_ring_sqe(struct io_ring *r, uint8_t opcode, int fd, uint
 void io_ring_enter(struct io_ring *r, unsigned wait, uint64_t timeout_us);
 /* As io_ring_enter without waiting, and without a system call when that would find nothing. */
 void io_ring_poll(struct io_ring *r);
+/* Whether an io_ring_enter would bring completions that the last one has left. */
+bool io_ring_has_more(const struct io_ring *r);
 
 /* The oldest completion that was not taken, or NULL; copied before io_ring_taken. */
 const struct io_uring_cqe *io_ring_completion(const struct io_ring *r);
