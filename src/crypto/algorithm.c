@@ -8,7 +8,7 @@
 #define RSA_ROW(bits)                                                                          \
     {                                                                                          \
         .name = "RSA-" #bits, .kind = SP_OP_RSA_PRIVATE, .rsa_bytes = (bits) / 8,              \
-        .is_dear = true, .run_scalar = openssl_rsa_private,                                    \
+        .has_half_batch = true, .is_dear = true, .run_scalar = openssl_rsa_private,            \
         .run_lanes = multibuffer_rsa_private, .has_lanes = multibuffer_has_rsa,                \
         .self_test = self_test_rsa,                                                            \
     }

@@ -20,6 +20,7 @@ struct algorithm {
     const char *name;
     enum sp_op_kind kind;
     size_t rsa_bytes; /* length of the modulus for RSA rows, else 0 */
+    bool has_half_batch; /* up to half of the lanes' operations cost half a batch: p and q side by side */
     bool is_dear;     /* one batch takes long enough for sockets to be served first */
     /* One operation in the scalar library: the op's status. */
     int (*run_scalar)(const struct sp_op *op);

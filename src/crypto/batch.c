@@ -63,12 +63,23 @@ bool batch_has(const struct batch_lists *lists, bool full_only, bool with_dear)
     return next_row(lists, full_only, with_dear) != NULL;
 }
 
+/*
+ * How many are worth taking together. A call may take any time: one by one. Five to seven of a row with half batches
+ * cost as much as eight: four go for half of it, and by the time they are done the others may have company.
+ */
+static unsigned batch_most(const struct batch_list *list)
+{
+    if (list->first->kind == SP_OP_CALL)
+        return 1;
+    if (algorithm_rows[list->first->algorithm].has_half_batch && list->count < SP_LANES_MAX)
+        return SP_LANES_MAX / 2;
+    return SP_LANES_MAX;
+}
+
 unsigned batch_take(struct batch_lists *lists, bool full_only, bool with_dear, struct sp_op *ops[SP_LANES_MAX])
 {
     const struct batch_list *list = next_row(lists, full_only, with_dear);
-    /* A call may take any time: one by one. */
-    unsigned most = list && list->first->kind == SP_OP_CALL ? 1 : SP_LANES_MAX;
-    unsigned n = 0;
+    unsigned most = list ? batch_most(list) : 0, n = 0;
 
     while (list && list->first && n < most) {
         ops[n] = list->first;

@@ -88,25 +88,38 @@ static struct sp_queue_counters counters_of(const struct sp_queue *queue)
 
 /* --- every row, every backend, every fill ------------------------------------------------- */
 
+/* RSA runs four and the rest instead of five to seven: two half batches. */
+static unsigned lanes_of(unsigned row, unsigned fill, unsigned i)
+{
+    bool is_split = row <= SP_ALGORITHM_RSA4096 && fill > 4 && fill < 8;
+
+    return !is_split ? fill : i < 4 ? 4 : fill - 4;
+}
+
 static void lanes_by_fill(void **state)
 {
     struct sp_queue *queue = queue_with(SP_POLICY_REQUIRE, NULL);
 
     for (unsigned row = 0; row < SP_ALGORITHM_OTHER; row++) {
+        uint64_t batches[SP_LANES_MAX + 1] = {0};
+
         for (unsigned fill = 1; fill <= SP_LANES_MAX; fill++) {
             prepare(&cases[row], 0, fill);
             run_all(queue, fill);
             check_all(&cases[row], 0, fill);
             for (unsigned i = 0; i < fill; i++) {
                 assert_int_equal(batch.ops[i].backend, SP_BACKEND_MULTIBUFFER);
-                assert_int_equal(batch.ops[i].lanes, fill);
+                assert_int_equal(batch.ops[i].lanes, lanes_of(row, fill, i));
             }
+            batches[lanes_of(row, fill, 0)]++;
+            if (lanes_of(row, fill, 0) < fill)
+                batches[lanes_of(row, fill, fill - 1)]++;
         }
         struct sp_queue_counters sum = counters_of(queue);
 
         assert_int_equal(sum.algorithms[row].done[SP_BACKEND_MULTIBUFFER], 36);
         for (unsigned fill = 1; fill <= SP_LANES_MAX; fill++)
-            assert_int_equal(sum.algorithms[row].batches[fill], 1);
+            assert_int_equal(sum.algorithms[row].batches[fill], batches[fill]);
     }
     sp_queue_free(queue);
 }
