@@ -8,6 +8,7 @@ usage: tests/kernel/tables.py [FILE]     (build/kernel/qemu.results)
 In software emulation only the shape means anything.
 """
 
+import csv
 import re
 import sys
 
@@ -20,8 +21,7 @@ def rows_of(text, case):
     body = re.search(r"(?ms)^## begin %s [0-9.]+\n(.*?)^## end" % case, text)
     if not body:
         sys.exit("tables.py: the guest did not come to the case %s" % case)
-    lines = [line[4:].split(",") for line in body.group(1).splitlines() if line.startswith("row ")]
-    return [dict(zip(lines[0], line)) for line in lines[1:]]
+    return list(csv.DictReader(line[4:] for line in body.group(1).splitlines() if line.startswith("row ")))
 
 
 def rate(row, clock):
