@@ -231,8 +231,8 @@ static void put_plot(FILE *out, const struct chart *c)
     svg_axis_round(&plot.x);
     svg_axis_round(&plot.y);
     svg_begin(out, &plot);
-    put_marks(out, c, &plot);
     put_lines(out, c, &plot);
+    put_marks(out, c, &plot); /* their numbers above the dots */
     svg_end_with_keys(out, keys, n);
 }
 
