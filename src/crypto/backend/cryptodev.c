@@ -1,6 +1,7 @@
 #include "crypto/backend/cryptodev.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "crypto/algorithm.h"
 #include "crypto/cryptodev/cryptodev.h"
 #include "crypto/rsa_key.h"
@@ -37,11 +38,8 @@ struct record {
     struct cryptodev_rsa_request request;
     struct sp_op *op; /* NULL: free */
     uint64_t since_ns;
-    struct record *next, *previous;
+    struct list link;
     uint8_t result[RSA_MAX_BYTES];
-};
-struct record_list {
-    struct record *first, *last;
 };
 
 struct device_queue {
@@ -49,10 +47,22 @@ struct device_queue {
     struct cryptodev_rsa_queue *queue;
     struct device_key keys[KEY_SETS][KEY_WAYS];
     uint64_t uses;
-    struct record_list idle, running, done; /* `running` oldest first */
+    struct list idle, running, done; /* of records; `running` oldest first */
     size_t in_flight;
     struct record records[DEPTH];
 };
+
+static struct record *record_of(struct list *item)
+{
+    return LIST_ENTRY(item, struct record, link);
+}
+
+/* Out of the list that it is in. */
+static void move(struct record *r, struct list *to)
+{
+    list_del(&r->link);
+    list_push_back(to, &r->link);
+}
 
 /* --- the device --------------------------------------------------------------------------------------- */
 
@@ -90,31 +100,6 @@ void sp_cryptodev_free(struct sp_cryptodev *device)
         return;
     device->table->close(device->device);
     free(device);
-}
-
-/* --- lists -------------------------------------------------------------------------------------------- */
-
-static void push(struct record_list *list, struct record *r)
-{
-    r->next = NULL;
-    r->previous = list->last;
-    if (list->last)
-        list->last->next = r;
-    else
-        list->first = r;
-    list->last = r;
-}
-
-static void take_out(struct record_list *list, struct record *r)
-{
-    if (r->previous)
-        r->previous->next = r->next;
-    else
-        list->first = r->next;
-    if (r->next)
-        r->next->previous = r->previous;
-    else
-        list->last = r->previous;
 }
 
 /* --- keys --------------------------------------------------------------------------------------------- */
@@ -226,8 +211,11 @@ int device_queue_new(struct device_queue **out, struct sp_cryptodev *device, uns
         return status;
     }
     q->owner = device;
+    list_init(&q->idle);
+    list_init(&q->running);
+    list_init(&q->done);
     for (unsigned i = 0; i < DEPTH; i++)
-        push(&q->idle, &q->records[i]);
+        list_push_back(&q->idle, &q->records[i].link);
     for (unsigned i = 0; i < SP_ALGORITHMS; i++) {
         unsigned bytes = (unsigned)algorithm_rows[i].rsa_bytes;
 
@@ -248,12 +236,14 @@ void device_queue_free(struct device_queue *q)
     if (!q)
         return;
     table = q->owner->table;
-    for (struct record *r = q->running.first; r; r = r->next) {
+    LIST_FOR_EACH(item, &q->running) {
+        struct record *r = record_of(item);
+
         table->rsa_forget(q->queue, &r->request);
         r->op->status = SP_ECANCELED;
     }
-    for (struct record *r = q->done.first; r; r = r->next)
-        r->op->status = SP_ECANCELED;
+    LIST_FOR_EACH(item, &q->done)
+        record_of(item)->op->status = SP_ECANCELED;
     for (unsigned i = 0; i < CRYPTODEV_RSA_KEYS_MAX; i++) {
         struct device_key *k = &q->keys[i / KEY_WAYS][i % KEY_WAYS];
 
@@ -273,7 +263,7 @@ void device_queue_free(struct device_queue *q)
 /* A device that takes nothing although it has nothing is not full but broken. */
 static int full(struct device_queue *q)
 {
-    if (q->running.first)
+    if (!list_is_empty(&q->running))
         return SP_EAGAIN;
     atomic_fetch_add_explicit(&q->owner->faults, 1, memory_order_relaxed);
     return SP_EIO;
@@ -281,15 +271,16 @@ static int full(struct device_queue *q)
 
 int device_submit(struct device_queue *q, struct sp_op *op)
 {
-    struct record *r = q->idle.first;
+    struct record *r;
     bool all_busy;
 
     if (atomic_load_explicit(&q->owner->faults, memory_order_relaxed) >= FAULTS_MAX)
         return SP_EUNSUPPORTED;
     if (!rsa_key_in_range(op->rsa, op->in))
         return SP_EINVAL;
-    if (!r)
+    if (list_is_empty(&q->idle))
         return SP_EAGAIN; /* until those that are done are polled */
+    r = record_of(q->idle.next);
     r->request = (struct cryptodev_rsa_request){.in = op->in, .out = r->result, .user = r};
     /* References are no part of the key's value, and every key was born without const. */
     r->request.key = session_of(q, (struct sp_rsa_key *)op->rsa, &all_busy);
@@ -297,10 +288,9 @@ int device_submit(struct device_queue *q, struct sp_op *op)
         return all_busy ? full(q) : SP_EUNSUPPORTED;
     if (q->owner->table->rsa_submit(q->queue, &r->request) != 0)
         return full(q);
-    take_out(&q->idle, r);
     r->op = op;
     r->since_ns = clock_now_ns();
-    push(&q->running, r);
+    move(r, &q->running);
     q->in_flight++;
     return 0;
 }
@@ -331,31 +321,30 @@ static void collect(struct device_queue *q)
     for (unsigned i = 0; i < n; i++) {
         struct record *r = done[i]->user;
 
-        take_out(&q->running, r);
         r->op->status = take_result(q, r);
-        push(&q->done, r);
+        move(r, &q->done);
     }
-    if (n || !q->running.first)
+    if (n || list_is_empty(&q->running))
         return;
     now_ns = clock_now_ns();
-    while (q->running.first && now_ns - q->running.first->since_ns > PATIENCE_NS) {
-        struct record *r = q->running.first;
+    while (!list_is_empty(&q->running)) {
+        struct record *r = record_of(q->running.next);
 
-        take_out(&q->running, r);
+        if (now_ns - r->since_ns <= PATIENCE_NS)
+            break;
         table->rsa_forget(q->queue, &r->request);
         atomic_fetch_add_explicit(&q->owner->faults, 1, memory_order_relaxed);
         r->op->status = SP_ETIMEDOUT;
-        push(&q->done, r);
+        move(r, &q->done);
     }
 }
 
-static struct sp_op *give(struct device_queue *q, struct record_list *from, struct record *r)
+static struct sp_op *give(struct device_queue *q, struct record *r)
 {
     struct sp_op *op = r->op;
 
-    take_out(from, r);
     r->op = NULL;
-    push(&q->idle, r);
+    move(r, &q->idle);
     q->in_flight--;
     return op;
 }
@@ -364,24 +353,24 @@ unsigned device_poll(struct device_queue *q, struct sp_op **ops, unsigned max)
 {
     unsigned n = 0;
 
-    if (q->running.first)
+    if (!list_is_empty(&q->running))
         collect(q);
-    while (n < max && q->done.first)
-        ops[n++] = give(q, &q->done, q->done.first);
+    while (n < max && !list_is_empty(&q->done))
+        ops[n++] = give(q, record_of(q->done.next));
     return n;
 }
 
 /* The record of an operation and the list that it is in. */
 static struct record *find_record(struct device_queue *q, const struct sp_op *op,
-                                  struct record_list **list)
+                                  struct list **list)
 {
-    struct record_list *const lists[] = {&q->running, &q->done};
+    struct list *const lists[] = {&q->running, &q->done};
 
     for (unsigned i = 0; i < 2; i++) {
-        for (struct record *r = lists[i]->first; r; r = r->next) {
-            if (r->op == op) {
+        LIST_FOR_EACH(item, lists[i]) {
+            if (record_of(item)->op == op) {
                 *list = lists[i];
-                return r;
+                return record_of(item);
             }
         }
     }
@@ -390,7 +379,7 @@ static struct record *find_record(struct device_queue *q, const struct sp_op *op
 
 int device_run(struct device_queue *q, struct sp_op *op)
 {
-    struct record_list *list = &q->running;
+    struct list *list = &q->running;
     struct record *r;
     int status = device_submit(q, op);
 
@@ -399,20 +388,20 @@ int device_run(struct device_queue *q, struct sp_op *op)
     /* Its own end is bounded, and with it this loop. */
     while ((r = find_record(q, op, &list)) && list == &q->running)
         collect(q);
-    (void)give(q, list, r);
+    (void)give(q, r);
     return op->status;
 }
 
 void device_withdraw(struct device_queue *q, struct sp_op *op)
 {
-    struct record_list *list;
+    struct list *list;
     struct record *r = find_record(q, op, &list);
 
     if (!r)
         return;
     if (list == &q->running)
         q->owner->table->rsa_forget(q->queue, &r->request);
-    (void)give(q, list, r);
+    (void)give(q, r);
 }
 
 size_t device_in_flight(const struct device_queue *q)
