@@ -337,13 +337,13 @@ void dpdk_device_close(struct cryptodev *d)
     free(d);
 }
 
-int dpdk_pair_take(struct cryptodev *device)
+int dpdk_pair_take(struct cryptodev *device, struct cryptodev_why *why)
 {
     for (unsigned i = 0; i < device->limits.queues; i++) {
         if (!atomic_exchange(&device->pairs_taken[i], 1))
             return (int)i;
     }
-    return -1;
+    return dpdk_why(why, SP_EUNSUPPORTED, "all %u queue pairs of %s are in use", device->limits.queues, device->name);
 }
 
 void dpdk_pair_give(struct cryptodev *device, int pair)

@@ -50,8 +50,8 @@ struct cryptodev {
     atomic_uchar *pairs_taken; /* [limits.queues] */
 };
 
-/* A free queue pair, or -1. */
-int dpdk_pair_take(struct cryptodev *device);
+/* A free queue pair, 0 or more; SP_EUNSUPPORTED: all are in use. */
+int dpdk_pair_take(struct cryptodev *device, struct cryptodev_why *why);
 void dpdk_pair_give(struct cryptodev *device, int pair);
 
 /* dpdk_sym.c */

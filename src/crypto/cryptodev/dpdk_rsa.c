@@ -108,13 +108,14 @@ int dpdk_rsa_queue_open(struct cryptodev *device, struct cryptodev_rsa_queue **o
                         struct cryptodev_why *why)
 {
     struct cryptodev_rsa_queue *q = calloc(1, sizeof(*q));
-    int pair = q ? dpdk_pair_take(device) : -1;
+    int pair;
 
+    if (!q)
+        return dpdk_why(why, SP_ENOMEM, "out of memory");
+    pair = dpdk_pair_take(device, why);
     if (pair < 0) {
         free(q);
-        return q ? dpdk_why(why, SP_EUNSUPPORTED, "all %u queue pairs of %s are in use",
-                            device->limits.queues, device->name)
-                 : dpdk_why(why, SP_ENOMEM, "out of memory");
+        return pair;
     }
     q->device = device;
     q->pair = (uint16_t)pair;

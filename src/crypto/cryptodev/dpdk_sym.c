@@ -170,13 +170,14 @@ int dpdk_queue_open_for(struct cryptodev *device, const struct cryptodev_transfo
                         struct cryptodev_why *why)
 {
     struct cryptodev_queue *q = calloc(1, sizeof(*q));
-    int pair = q ? dpdk_pair_take(device) : -1, status;
+    int pair, status;
 
+    if (!q)
+        return dpdk_why(why, SP_ENOMEM, "out of memory");
+    pair = dpdk_pair_take(device, why);
     if (pair < 0) {
         free(q);
-        return q ? dpdk_why(why, SP_EUNSUPPORTED, "all %u queue pairs of %s are in use",
-                            device->limits.queues, device->name)
-                 : dpdk_why(why, SP_ENOMEM, "out of memory");
+        return pair;
     }
     q->device = device;
     q->pair = (uint16_t)pair;
@@ -372,7 +373,8 @@ unsigned dpdk_poll(struct cryptodev_queue *q, struct cryptodev_request **done, u
 
 static bool has_free_pair(struct cryptodev *device)
 {
-    int pair = dpdk_pair_take(device);
+    struct cryptodev_why why;
+    int pair = dpdk_pair_take(device, &why);
 
     if (pair >= 0)
         dpdk_pair_give(device, pair);
