@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "measure/sweep_points.h"
 
 #include <sallyport/status.h>
 
@@ -113,7 +114,7 @@ static void show_progress(void *arg, const struct sweep_progress *p)
 {
     struct progress *shown = arg;
     uint64_t now = clock_now_ns();
-    char size[32], mode[32], left[32] = "";
+    char size[SWEEP_TEXT_BYTES], mode[32], left[32] = "";
 
     if (now < shown->next_ns)
         return;
@@ -130,7 +131,7 @@ static void show_progress(void *arg, const struct sweep_progress *p)
         snprintf(left, sizeof(left), ", %u:%02u left", seconds / 60, seconds % 60);
     }
     fprintf(stderr, "%s%zu of %zu: %s, %s, %s%s%s", shown->is_terminal ? "\r\033[K" : "", p->done, p->total,
-            p->algorithm->name, crypto_sweep_size(p->request_bytes, size), mode_text(&p->mode, mode), left,
+            p->algorithm->name, sweep_size_text(p->request_bytes, size), mode_text(&p->mode, mode), left,
             shown->is_terminal ? "" : "\n");
 }
 

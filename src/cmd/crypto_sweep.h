@@ -28,9 +28,6 @@ extern const char crypto_sweep_usage[];
  */
 int crypto_sweep_parse(struct crypto_sweep_args *a, int argc, char **argv);
 
-/* "4 KiB", "100 B". */
-const char *crypto_sweep_size(uint64_t bytes, char out[32]);
-
 /* The subcommand; argv[0] is "sweep". */
 int crypto_sweep(int argc, char **argv);
 

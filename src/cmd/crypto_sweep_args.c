@@ -66,17 +66,6 @@ static int no_memory(void)
     return 2;
 }
 
-const char *crypto_sweep_size(uint64_t bytes, char out[32])
-{
-    if (bytes >= 1u << 20 && bytes % (1u << 20) == 0)
-        snprintf(out, 32, "%llu MiB", (unsigned long long)(bytes >> 20));
-    else if (bytes >= 1u << 10 && bytes % (1u << 10) == 0)
-        snprintf(out, 32, "%llu KiB", (unsigned long long)(bytes >> 10));
-    else
-        snprintf(out, 32, "%llu B", (unsigned long long)bytes);
-    return out;
-}
-
 /* --- lists -------------------------------------------------------------------------------------- */
 
 /*

@@ -29,7 +29,8 @@ struct trial {
     uint32_t len;
     unsigned flight, idle_count, items, begun, compared;
     bool in_place, by_run, is_leaked;
-    struct sweep_why *why;
+    int status; /* the first error of requests in flight; */
+    struct sweep_why *why; /* and its reason */
 };
 
 int sweep_size_check(const struct sweep_algorithm *algorithm, uint64_t request_bytes, struct sweep_why *why)
@@ -230,74 +231,60 @@ static void launch(struct trial *t, unsigned *ready)
     memmove(t->idle, t->idle + accepted, t->idle_count * sizeof(*t->idle));
 }
 
-static int land(struct trial *t, struct sweep_request *q)
+/* Behind an error too: what has come back is not waited for again. The first error counts. */
+static void land(struct trial *t, unsigned n)
 {
-    if (q < t->requests || q >= t->requests + t->flight || !t->is_flying[q->index])
-        return sweep_why(t->why, SP_EFAULT, "wrong: a request was completed that was not in flight");
-    t->is_flying[q->index] = false;
-    t->idle[t->idle_count++] = q;
-    return compare(t, q);
-}
-
-/* All of them, behind a wrong one too: what has come back is not waited for again. The first error counts. */
-static int land_all(struct trial *t, unsigned n)
-{
-    struct sweep_why *why = t->why, more;
-    int status = 0;
-
     for (unsigned i = 0; i < n && i < t->flight; i++) {
-        int landed = land(t, t->done[i]);
+        struct sweep_request *q = t->done[i];
+        bool is_ours = q >= t->requests && q < t->requests + t->flight && t->is_flying[q->index];
 
-        if (status == 0 && landed != 0) {
-            status = landed;
-            t->why = &more;
+        if (is_ours) {
+            t->is_flying[q->index] = false;
+            t->idle[t->idle_count++] = q;
         }
+        if (t->status != 0)
+            continue;
+        t->status = is_ours ? compare(t, q)
+                            : sweep_why(t->why, SP_EFAULT, "wrong: a request was completed that was not in flight");
     }
-    t->why = why;
-    return status;
 }
 
 static int try_flight(struct trial *t)
 {
     struct sweep_wait wait = {0};
     unsigned ready = 0;
-    int status = 0;
 
-    while (t->compared < t->items && status == 0) {
+    while (t->compared < t->items && t->status == 0) {
         bool is_last;
         unsigned n;
 
         launch(t, &ready);
         is_last = ready == 0;
         n = t->check->impl->poll(t->session, t->done, t->flight, is_last);
-        status = land_all(t, n);
+        land(t, n);
         if (n > 0)
             wait = (struct sweep_wait){0};
         else if (!sweep_wait_more(&wait, t->check->patience_ns))
-            status = sweep_why(t->why, SP_ETIMEDOUT, "%u requests of %u bytes did not complete within %u ms",
-                               t->flight - t->idle_count, t->len, (unsigned)(t->check->patience_ns / 1000000u));
+            t->status = sweep_why(t->why, SP_ETIMEDOUT, "%u requests of %u bytes did not complete within %u ms",
+                                  t->flight - t->idle_count, t->len, (unsigned)(t->check->patience_ns / 1000000u));
     }
-    return status;
+    return t->status;
 }
 
 /* After an error too, whatever is in flight has to come back before its memory can go. */
 static void drain(struct trial *t)
 {
-    struct sweep_why *why = t->why, more;
     struct sweep_wait wait = {0};
-
-    t->why = &more;
 
     while (t->idle_count < t->flight && !t->is_leaked) {
         unsigned n = t->check->impl->poll(t->session, t->done, t->flight, true);
 
-        (void)land_all(t, n);
+        land(t, n);
         if (n > 0)
             wait = (struct sweep_wait){0};
         else
             t->is_leaked = !sweep_wait_more(&wait, t->check->patience_ns);
     }
-    t->why = why;
 }
 
 static int try_once(const struct sweep_check *check, bool in_place, bool by_run, unsigned items, struct sweep_why *why)

@@ -14,23 +14,7 @@
 
 #include <cmocka.h>
 
-static char *memory;
-static size_t memory_bytes;
-
-static FILE *begin(void)
-{
-    FILE *out = open_memstream(&memory, &memory_bytes);
-
-    assert_non_null(out);
-    return out;
-}
-
-/* What was written; the caller frees it. */
-static char *end(FILE *out)
-{
-    assert_int_equal(fclose(out), 0);
-    return memory;
-}
+#include "memory_stream.h" /* uses cmocka */
 
 static void check_escape(const char *text, const char *expected)
 {

@@ -17,25 +17,9 @@
 
 #include <cmocka.h>
 
+#include "memory_stream.h" /* uses cmocka */
+
 #define TAGS_MAX 64
-
-static char *memory;
-static size_t memory_bytes;
-
-static FILE *begin(void)
-{
-    FILE *out = open_memstream(&memory, &memory_bytes);
-
-    assert_non_null(out);
-    return out;
-}
-
-/* What was written; the caller frees it. */
-static char *end(FILE *out)
-{
-    assert_int_equal(fclose(out), 0);
-    return memory;
-}
 
 static size_t count(const char *text, const char *word)
 {
